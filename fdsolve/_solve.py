@@ -1,0 +1,167 @@
+"""The two doors: `plan` says what will run, `solve` runs it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .errors import DeclarationError, RunError
+from .kernels import Arrays
+from .planning import AbstractSave, Plan, make_plan
+from .region import Box
+from .schemes import AbstractStepper
+from .solution import Solution
+from .stepping import run, run_initial
+
+
+def plan(
+    fields: Any,
+    /,
+    *,
+    stepper: AbstractStepper | None = None,
+    save: AbstractSave | None = None,
+    kernel: str = "auto",
+    parameters: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> Plan:
+    """What `solve` with the same arguments will run, and why; print it."""
+    _check_kernel(kernel)
+    return make_plan(fields, _join_parameters(parameters, keywords), stepper, save)
+
+
+def solve(
+    fields: Any,
+    /,
+    *,
+    stepper: AbstractStepper | None = None,
+    save: AbstractSave | None = None,
+    adjoint: Any = None,
+    kernel: str = "auto",
+    monitors: Sequence[Any] = (),
+    progress: bool = False,
+    parameters: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> Solution:
+    """Solves the problem that the fields' assignments declare.
+
+    Arguments: `fields`, a field or a sequence of coupled ones; `stepper` for rates (default RK4); `save`
+    (`fd.every(n)`, `fd.at(times)`, `fd.final()`; default every level); parameters of rules by keyword, or in
+    `parameters=dict(...)` where their names clash with an option. Pure: works under jit, grad, jvp and vmap over
+    parameters, initial and boundary values.
+
+    Raises DeclarationError or PlanningError for what does not fit together, before anything runs; RunError for a
+    history that does not fit in memory and for an initial state that is not finite. Warns where the declared step is
+    unstable.
+    """
+    _check_kernel(kernel)
+    _check_later(adjoint, monitors, progress)
+    made = make_plan(fields, _join_parameters(parameters, keywords), stepper, save)
+    arrays = Arrays(**made.operands)
+    concrete = not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays))
+    axes = made.problem.scope.grid.space
+    _check_memory(made)
+    if concrete:
+        made.warn_if_unstable()
+        _check_initial(made, run_initial(made.structure, axes, arrays))
+    history, last = run(made.structure, axes, arrays)
+    return Solution(made, *_finish(made, history, last))
+
+
+def _join_parameters(parameters: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, Any]:
+    twice = sorted(set(parameters or {}) & set(keywords))
+    if twice:
+        raise DeclarationError(f"The parameter `{twice[0]}` is given twice: as a keyword and in parameters=dict(...).")
+    return {**(parameters or {}), **keywords}
+
+
+def _check_kernel(kernel: str) -> None:
+    if kernel not in ("auto", "slices"):
+        raise DeclarationError(f'kernel= takes "auto" or "slices", got {kernel!r}.')
+
+
+def _check_later(adjoint: Any, monitors: Sequence[Any], progress: bool) -> None:
+    if adjoint is not None:
+        raise DeclarationError("adjoint= takes None for now: gradients differentiate the run as it is.")
+    if monitors or progress:
+        raise DeclarationError("monitors= and progress= are not served yet; leave them out.")
+
+
+def _check_memory(made: Plan) -> None:
+    """Refuses a history that would not fit in the memory at hand."""
+    wanted, available = made.bytes_saved, available_bytes()
+    if available is not None and wanted > 0.9 * available:
+        total = len(made.structure.saved_levels)
+        raise RunError(
+            f"The saved history would take {show_bytes(wanted)} ({total} levels), and {show_bytes(available)} are free. "
+            f"Save less: save=fd.every({max(2, int(np.ceil(wanted / (0.5 * available))))}), fd.at(times) or fd.final()."
+        )
+
+
+def available_bytes() -> int | None:
+    """Memory that a run can still use, in bytes; None where it is not known."""
+    stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+def show_bytes(count: float) -> str:
+    """A number of bytes in a readable unit."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
+    for name, array in initial.items():
+        if not jnp.issubdtype(array.dtype, jnp.inexact):
+            continue
+        wrong = ~np.isfinite(np.asarray(array))
+        if wrong.any():
+            place = ", ".join(f"{a}={int(i)}" for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True))
+            raise RunError(
+                f"The initial state of `{name}` is not finite at {int(wrong.sum())} points, the first at {place}. "
+                f"Check the rule assigned to its first level."
+            )
+
+
+def _finish(
+    made: Plan, history: Mapping[str, jax.Array], last: Mapping[str, jax.Array]
+) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    """Histories at the wanted times, holes marked by nan."""
+    histories, finals = {}, {}
+    for name, array in history.items():
+        if made.problem.scope.grid.time is None:
+            array = array[0]
+        elif made.save.interpolates:
+            share = jnp.asarray(made.save.share, jnp.zeros((), array.dtype).real.dtype)
+            share = share.reshape((-1,) + (1,) * (array.ndim - 1))
+            left, right = jnp.asarray(made.save.left), jnp.asarray(made.save.right)
+            array = array[left] * (1 - share) + array[right] * share
+        elif made.save.left != tuple(range(len(made.save.levels))):
+            array = array[jnp.asarray(made.save.left)]
+        histories[name], finals[name] = _mark_holes(made, name, array), _mark_holes(made, name, last[name])
+    return histories, finals
+
+
+def _mark_holes(made: Plan, name: str, array: jax.Array) -> jax.Array:
+    points = made.holes[name]
+    if points.empty or not jnp.issubdtype(array.dtype, jnp.inexact):
+        return array
+    mask = points.to_mask(Box.of_shape(array.shape[array.ndim - len(made.problem.scope.grid.space) :]))
+    return jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)

@@ -1,0 +1,233 @@
+"""Fields: unknowns on a grid, and the list of what was assigned to their regions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..errors import DeclarationError
+from ..grid import Grid
+from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_region
+from ._rules import AbstractCondition, Along, Interpolate, Rate, Whole, describe_rule
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """One line of a declaration: a region, its points, the rule, whether it adds, and which result of the rule it takes."""
+
+    region: AbstractRegion
+    terms: Terms
+    rule: Any
+    adds: bool = False
+    component: int | str | None = None
+
+    def describe(self, field_name: str) -> str:
+        """The line as it was written, for messages: "`advect` on u[1:, 0]"."""
+        return f"`{describe_rule(self.rule)}` on {field_name}{self.region!r}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What `u[region]` gives outside a rule: a place that can be added to."""
+
+    owner: Any
+    region: AbstractRegion
+    added: Any = None
+
+    def __iadd__(self, rule: Any) -> "Target":
+        return replace(self, added=rule)
+
+
+class Locator:
+    """`u.loc`: regions by coordinate."""
+
+    def __init__(self, owner: "Field | Together"):
+        self._owner = owner
+
+    def __getitem__(self, key: Any) -> Target:
+        return Target(self._owner, Coordinates(key))
+
+    def __setitem__(self, key: Any, rule: Any) -> None:
+        self._owner[Coordinates(key)] = rule
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Field:
+    """An unknown of the problem: a quantity on a grid, defined region by region by assignments.
+
+    Arguments: `name`, an identifier, the name rules read it by; `grid`; `at=dict(x="face")` staggers it on an axis;
+    `units`, kept for output; `dtype`, default the float type of JAX (float64 where x64 is enabled).
+
+    >>> import fdsolve as fd
+    >>> u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=5)))
+    >>> u[...] = lambda x: x**2
+    >>> u[-1] = 7.0
+    >>> print(u)
+    Field u (x: 5)
+      u[...] = lambda
+      u[-1] = 7.0
+    """
+
+    name: str
+    grid: Grid
+    at: Mapping[str, str] | None = None
+    units: str | None = None
+    dtype: Any = None
+    layout: Layout = field(init=False)
+    assignments: list[Assignment] = field(init=False, default_factory=list)
+
+    def __init__(self, name: str, grid: Grid, *, at: Any = None, units: str | None = None, dtype: Any = None):
+        if not isinstance(name, str) or not name.isidentifier():
+            raise DeclarationError(f"A field's name is an identifier that rules read it by, got {name!r}.")
+        if not isinstance(grid, Grid):
+            raise DeclarationError(f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}.")
+        reserved = {*grid.names, *(f"d{axis}" for axis in grid.names)}
+        if name in reserved:
+            raise DeclarationError(f"Field `{name}`: the name is that of an axis or its spacing; choose another.")
+        if dtype is not None:
+            try:
+                np.dtype(dtype)
+            except TypeError:
+                raise DeclarationError(f"Field `{name}`: {dtype!r} is no dtype; give jnp.float32 or the like.") from None
+        for key, value in (("name", name), ("grid", grid), ("at", at), ("units", units), ("dtype", dtype)):
+            object.__setattr__(self, key, value)
+        object.__setattr__(self, "layout", Layout.at(grid, at, f"Field `{name}`"))
+        object.__setattr__(self, "assignments", [])
+
+    @property
+    def loc(self) -> Locator:
+        """Regions by coordinate: `u.loc[dict(x=0.5, t=slice(0, 1))]`, both ends included."""
+        return Locator(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of points on each axis, time included."""
+        return self.layout.shape
+
+    def __getitem__(self, key: Any) -> Target:
+        return Target(self, to_region(key))
+
+    def __setitem__(self, key: Any, rule: Any) -> None:
+        if isinstance(rule, Target):
+            self._add(rule)
+            return
+        self._assign(to_region(key), rule, adds=False)
+
+    def _add(self, target: Target) -> None:
+        if target.owner is not self or target.added is None:
+            raise DeclarationError(f"Field `{self.name}`: assign a number, array or function, not a region of a field.")
+        self._assign(target.region, target.added, adds=True)
+
+    def _assign(self, region: AbstractRegion, rule: Any, adds: bool, component: int | str | None = None) -> None:
+        what = f"{self.name}{region!r}"
+        check_rule(rule, what)
+        if isinstance(region, Place) and not adds:
+            raise DeclarationError(f"{what}: a place between points takes `+=` (a source), not `=`.")
+        if adds and isinstance(rule, AbstractCondition):
+            raise DeclarationError(f"{what}: `+=` adds a value or a rate; assign a boundary condition with `=`.")
+        if isinstance(region, Place):
+            _check_place(region, self.layout, what)
+        self.assignments.append(Assignment(region, region.resolve(self.layout, what), rule, adds, component))
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {size}" for name, size in zip(self.layout.names, self.shape, strict=True))
+        place = self.layout.describe_place()
+        head = f"Field {self.name} ({sizes})" + (f" on {place}" if place else "")
+        lines = [
+            f"  {self.name}{a.region!r} {'+=' if a.adds else '='} {describe_rule(a.rule)}" for a in self.assignments
+        ]
+        return "\n".join([head, *lines])
+
+
+def check_rule(rule: Any, what: str) -> None:
+    """Refuses what is no rule, when it is assigned."""
+    if isinstance(rule, AbstractCondition | Along | Whole | Interpolate | xr.DataArray) or callable(rule):
+        return
+    if isinstance(rule, Rate):
+        check_rule(rule.function, what)
+        if isinstance(rule.function, AbstractCondition):
+            raise DeclarationError(f"{what}: a boundary condition has no rate; assign it without `fd.rate`.")
+        return
+    if rule is None or isinstance(rule, str | Field | AbstractRegion | Together):
+        raise DeclarationError(
+            f"{what}: a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition; got {rule!r}."
+        )
+    try:
+        jnp.result_type(rule if hasattr(rule, "dtype") else np.asarray(rule))
+    except (TypeError, ValueError):
+        raise DeclarationError(
+            f"{what}: a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition; "
+            f"got {type(rule).__name__}."
+        ) from None
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several fields set by one function; made by `fd.together`."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def loc(self) -> Locator:
+        """Regions by coordinate."""
+        return Locator(self)  # type: ignore[arg-type]
+
+    def __getitem__(self, key: Any) -> Target:
+        return Target(self, to_region(key))
+
+    def __setitem__(self, key: Any, rule: Any) -> None:
+        region, adds = to_region(key), False
+        if isinstance(rule, Target):
+            if rule.owner is not self or rule.added is None:
+                raise DeclarationError("fd.together: assign a function, not a region of a field.")
+            region, rule, adds = rule.region, rule.added, True
+        names = [one.name for one in self.fields]
+        function = rule.function if isinstance(rule, Rate) else rule
+        if isinstance(function, Sequence) and not isinstance(function, str) and len(function) == len(names):
+            for one, value in zip(self.fields, function, strict=True):
+                one._assign(region, Rate(value) if isinstance(rule, Rate) else value, adds)
+            return
+        if not callable(function):
+            raise DeclarationError(
+                f"together({', '.join(names)}){region!r}: give one function that returns a tuple or dict of "
+                f"{len(names)} values, got {describe_rule(rule)}."
+            )
+        for index, one in enumerate(self.fields):
+            one._assign(region, rule, adds, component=index)
+
+
+def together(*fields: Field) -> Together:
+    """Sets several fields by one function, which returns a tuple in the order given, or a dict by field name.
+
+    `fd.together(u, v)[...] = fd.rate(lambda u, v: (v[...], -u[...]))`
+    """
+    if len(fields) < 2 or not all(isinstance(one, Field) for one in fields):
+        raise DeclarationError("`fd.together` takes two or more fields.")
+    if len({one.name for one in fields}) < len(fields):
+        raise DeclarationError(f"`fd.together`: a field is named twice in {', '.join(one.name for one in fields)}.")
+    return Together(tuple(fields))
+
+
+def point(**coordinates: Any) -> AbstractRegion:
+    """A place between the points, by coordinates of every space axis: `u[fd.point(x=0.31, y=0.77)] += source`.
+
+    What is added is shared among the 2ᵈ points around it with multilinear weights that sum to one. A traced coordinate
+    (to differentiate with respect to it) spreads the weights over the whole axis as hat functions.
+    """
+    if not coordinates:
+        raise DeclarationError("`fd.point` takes a coordinate for each space axis, for example fd.point(x=0.3).")
+    return Place(dict(coordinates))
+
+
+def _check_place(region: Place, layout: Layout, what: str) -> None:
+    missing = set(layout.space) - set(region.coordinates)
+    unknown = set(region.coordinates) - set(layout.space)
+    if missing or unknown:
+        raise DeclarationError(
+            f"{what}: `fd.point` takes a coordinate for each space axis ({', '.join(layout.space)}); "
+            + (f"missing: {', '.join(sorted(missing))}" if missing else f"unknown: {', '.join(sorted(unknown))}")
+            + "."
+        )

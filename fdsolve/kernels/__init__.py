@@ -1,0 +1,12 @@
+"""Kernels: how pieces and sweeps run on arrays."""
+
+from ._level import Arrays as Arrays
+from ._level import Level as Level
+from ._level import take_box as take_box
+from ._level import vectorise_function as vectorise_function
+from ._recurrence import solve_recurrence as solve_recurrence
+from ._slices import evaluate as evaluate
+from ._slices import selector as selector
+from ._slices import write as write
+from ._sweep import sweep as sweep
+from ._sweep import sweep_points as sweep_points

@@ -1,0 +1,73 @@
+"""The portable kernel: a rule on a box as fused shifted slices, written into the field's array."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..planning import Array, Piece
+from ..region import Box
+from ..stencil import ProfileRead
+from ._level import Level, take_box, vectorise, vectorise_function
+
+
+def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
+    """The piece's rule at every point of its box."""
+    rule = level.structure.rules[piece.rule]
+    taken = [level.take(operand, piece.box, axes) for operand in rule.operands]
+    values, flags = [v for v, _ in taken], [f for _, f in taken]
+    held = selector(level, piece, axes, piece.box)
+    consts = level.arrays.consts[piece.rule]
+    if held is None or not rule.operands:
+        return vectorise(rule, consts, values, flags, piece.box.shape)
+    return vectorise_guarded(rule.function(consts), held, values, flags, piece.box.shape)
+
+
+def vectorise_guarded(
+    function: object, held: jax.Array, values: Sequence[jax.Array], flags: Sequence[tuple[bool, ...]], shape: tuple[int, ...]
+) -> jax.Array:
+    """A scalar function at all points of a box, its derivative cut where `held` is false, so that no inf or nan from there enters a gradient."""
+
+    def guarded(here: jax.Array, *inputs: jax.Array) -> jax.Array:
+        safe = [
+            jnp.where(here, x, lax.stop_gradient(x)) if jnp.issubdtype(x.dtype, jnp.inexact) else x for x in inputs
+        ]
+        return function(*safe)  # type: ignore[operator]
+
+    return vectorise_function(guarded, [held, *values], [(True,) * len(shape), *flags], shape)
+
+
+def selector(level: Level, piece: Piece, axes: tuple[str, ...], box: Box) -> jax.Array | None:
+    """Where in a box the piece acts; None for everywhere."""
+    held = None
+    if piece.mask is not None:
+        read = ProfileRead(piece.mask, axes, (0,) * len(axes))
+        held, _ = level.take(read, box, axes)
+    if piece.predicate is not None:
+        rule = level.structure.rules[piece.predicate]
+        taken = [level.take(operand, box, axes) for operand in rule.operands]
+        consts = level.arrays.consts[piece.predicate]
+        holds = vectorise(rule, consts, [v for v, _ in taken], [f for _, f in taken], box.shape)
+        held = holds if held is None else held & holds
+    return held
+
+
+def write(level: Level, piece: Piece, axes: tuple[str, ...], target: jax.Array | None, storage: Array) -> jax.Array:
+    """The padded array of the piece's field with the piece's points set (or added to)."""
+    value = evaluate(level, piece, axes)
+    held = selector(level, piece, axes, piece.box)
+    if target is None:
+        if held is not None:
+            value = jnp.where(held, value, jnp.zeros((), value.dtype))
+        low = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
+        high = [o + n - b for b, o, n in zip(piece.box.stop, storage.origin, storage.padded_shape, strict=True)]
+        return lax.pad(value, jnp.zeros((), value.dtype), [(a, b, 0) for a, b in zip(low, high, strict=True)])
+    if held is not None or piece.adds:
+        below = take_box(target, storage.origin, piece.box)
+        if piece.adds:
+            value = value + below
+        if held is not None:
+            value = jnp.where(held, value, below)
+    start = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
+    return lax.dynamic_update_slice(target, value, start)

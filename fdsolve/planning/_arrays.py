@@ -1,0 +1,177 @@
+"""Arrays and DataArrays given by users, matched to the axes of the grid."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..errors import DeclarationError
+from ..field import Along, Assignment, Interpolate
+from ..grid import Time
+from ..region import Box, Coordinates, Index, Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """An array over whole axes of a layout; entries outside the region it was given for are zero."""
+
+    axes: tuple[str, ...]
+    array: Any
+
+
+def label_assigned(value: Any, assignment: Assignment, layout: Layout, what: str) -> Labelled | None:
+    """An assigned array labelled by axes; None for a scalar."""
+    if isinstance(value, Along):
+        return Labelled(value.axes, value.array)
+    if isinstance(value, xr.DataArray | Interpolate):
+        return label_dataarray(value, layout, what, _region_positions(assignment, layout, what))
+    shape = np.shape(value)
+    if shape == ():
+        return None
+    region = assignment.region
+    if isinstance(region, Index | Coordinates):
+        return _embed(value, region.select(layout, what), layout, what)
+    if shape == layout.shape:
+        return Labelled(layout.names, value)
+    if shape == layout.space_shape:
+        return Labelled(layout.space, value)
+    terms = assignment.terms.terms
+    if len(terms) == 1 and terms[0].predicate is None and shape == (terms[0].points.count,):
+        mask = terms[0].points.to_mask(Box.of_shape(layout.space_shape))
+        full = jnp.zeros(layout.space_shape, jnp.asarray(value).dtype)
+        return Labelled(layout.space, full.at[np.nonzero(mask)].set(value))
+    raise DeclarationError(
+        f"{what}: an array of shape {shape} fits neither the field, {layout.shape}, nor its space, "
+        f"{layout.space_shape}, nor the number of points of the region."
+    )
+
+
+def _region_positions(assignment: Assignment, layout: Layout, what: str) -> dict[str, np.ndarray]:
+    region = assignment.region
+    if isinstance(region, Index | Coordinates):
+        selection = region.select(layout, what)
+        return dict(zip(layout.names, selection.positions, strict=True))
+    return {name: np.arange(size) for name, size in zip(layout.names, layout.shape, strict=True)}
+
+
+def _embed(value: Any, selection: Any, layout: Layout, what: str) -> Labelled:
+    shape, wanted = np.shape(value), selection.shape
+    kept = selection.kept_axes
+    try:
+        fits = np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise DeclarationError(
+            f"{what}: an array of shape {shape} does not broadcast to the region, which is "
+            + ", ".join(f"{name}: {size}" for name, size in zip(kept, wanted, strict=True))
+            + "."
+        )
+    array = jnp.asarray(value)
+    array = array.reshape((1,) * (len(wanted) - array.ndim) + array.shape)
+    axes = tuple(name for name, size in zip(kept, array.shape, strict=True) if size > 1)
+    array = array.reshape(tuple(size for size in array.shape if size > 1))
+    by_name = dict(zip(layout.names, selection.positions, strict=True))
+    for position, name in enumerate(axes):
+        array = _spread(array, position, by_name[name], layout.shape[layout.names.index(name)])
+    return Labelled(axes, array)
+
+
+def _spread(array: Any, position: int, places: np.ndarray, size: int) -> Any:
+    """The array with its entries at `places` of an axis of `size`, zero elsewhere."""
+    if np.array_equal(places, np.arange(size)):
+        return array
+    array = jnp.asarray(array)
+    full = jnp.zeros((*array.shape[:position], size, *array.shape[position + 1 :]), array.dtype)
+    return full.at[(slice(None),) * position + (places,)].set(array)
+
+
+def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.ndarray]) -> Labelled:
+    """A DataArray matched by dimension name and coordinate; `needed` are the positions that must be there."""
+    resample = isinstance(value, Interpolate)
+    source = value.array if resample else value
+    unknown = [str(dim) for dim in source.dims if dim not in layout.names]
+    if unknown:
+        raise DeclarationError(
+            f"{what}: the DataArray has a dimension `{unknown[0]}`; the axes are {', '.join(layout.names)}."
+        )
+    axes = tuple(name for name in layout.names if name in source.dims)
+    array = np.asarray(source.transpose(*axes).data)
+    for position, name in enumerate(axes):
+        size = layout.shape[layout.names.index(name)]
+        coordinates = source.coords[name].values if name in source.coords else None
+        if resample:
+            array = _resample(array, position, coordinates, layout, name, what)
+            continue
+        places = _match(coordinates, array.shape[position], layout, name, needed[name], what)
+        array = np.asarray(_spread(array, position, places, size))
+    return Labelled(axes, array)
+
+
+def axis_coordinates(layout: Layout, name: str) -> np.ndarray:
+    """Coordinates of all points of a layout on an axis, as numbers."""
+    owner = layout.grid.axes[name]
+    return owner.points if isinstance(owner, Time) else owner.positions(name in layout.faces, 0, owner.size(name in layout.faces))
+
+
+def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -> np.ndarray:
+    if np.issubdtype(coordinates.dtype, np.datetime64):
+        owner = layout.grid.axes[name]
+        if not isinstance(owner, Time):
+            raise DeclarationError(f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it.")
+        return owner.to_number(coordinates)
+    return np.asarray(coordinates, float)
+
+
+def _match(
+    coordinates: np.ndarray | None, length: int, layout: Layout, name: str, needed: np.ndarray, what: str
+) -> np.ndarray:
+    size = layout.shape[layout.names.index(name)]
+    if coordinates is None:
+        if length == size:
+            return np.arange(size)
+        if length == needed.size:
+            return needed
+        raise DeclarationError(f"{what}: the DataArray has {length} entries along `{name}`; the region has {needed.size}.")
+    numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
+    step = np.min(np.diff(own)) if own.size > 1 else 1.0
+    places = np.clip(np.searchsorted(own, numbers), 0, size - 1)
+    left = np.clip(places - 1, 0, size - 1)
+    places = np.where(np.abs(own[left] - numbers) < np.abs(own[places] - numbers), left, places)
+    wrong = np.abs(own[places] - numbers) > 1e-6 * step
+    missing = np.setdiff1d(needed, places[~wrong])
+    if missing.size:
+        raise DeclarationError(
+            f"{what}: the DataArray has no entry at {name} = {own[missing[0]]:g} (its `{name}` runs from "
+            f"{numbers.min():g} to {numbers.max():g} with {length} entries); {missing.size} of the region's "
+            f"{needed.size} coordinates differ. To resample it linearly write fd.interpolate(dataarray)."
+        )
+    if wrong.any():
+        raise DeclarationError(
+            f"{what}: the DataArray's coordinate {name} = {numbers[wrong][0]:g} is no point of the axis; select the "
+            f"grid's coordinates first, or write fd.interpolate(dataarray)."
+        )
+    return places
+
+
+def _resample(
+    array: np.ndarray, position: int, coordinates: np.ndarray | None, layout: Layout, name: str, what: str
+) -> np.ndarray:
+    if coordinates is None:
+        raise DeclarationError(f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none.")
+    numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
+    order = np.argsort(numbers)
+    numbers, array = numbers[order], np.take(array, order, axis=position)
+    slack = 1e-6 * (own[1] - own[0]) if own.size > 1 else 0.0
+    if own.min() < numbers[0] - slack or own.max() > numbers[-1] + slack:
+        raise DeclarationError(
+            f"{what}: fd.interpolate does not extrapolate: axis `{name}` runs from {own.min():g} to {own.max():g}, "
+            f"the DataArray from {numbers[0]:g} to {numbers[-1]:g}."
+        )
+    right = np.clip(np.searchsorted(numbers, own), 1, numbers.size - 1)
+    share = np.clip((own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
+    shape = [-1 if a == position else 1 for a in range(array.ndim)]
+    share = share.reshape(shape)
+    return np.take(array, right - 1, axis=position) * (1 - share) + np.take(array, right, axis=position) * share

@@ -1,0 +1,304 @@
+"""From phases to pieces: traced rules on disjoint boxes, ghost layers, and the checks of what they read."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import PlanningError
+from ..region import Box, Part, Points
+from ..stencil import ProfileRead, StateRead, Traced
+from ._ghosts import Halo, add_mask, ghost_pieces
+from ._phases import FieldPhase, Phase, Span, WallSpan
+from ._pieces import NearHoles, Piece, RuleBook
+from ._problem import Problem
+
+
+@dataclass(eq=False)
+class PhasePieces:
+    """The pieces of one phase: those that set levels (ghosts included) and those that give rates."""
+
+    levels: np.ndarray
+    values: list[Piece] = field(default_factory=list)
+    rates: list[Piece] = field(default_factory=list)
+    given: dict[str, Points] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Compiled:
+    """All phases as pieces, and the width of the ghost layers of each field."""
+
+    phases: list[PhasePieces]
+    halos: dict[str, Halo]
+    book: RuleBook
+    notes: list[str]
+
+
+def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -> Compiled:
+    """Traces every rule, splits regions near holes, and adds the ghost layers that reads need."""
+    book, notes = RuleBook(problem), []
+    compiled = [_compile_phase(book, phase, notes) for phase in phases]
+    halos = _find_halos(problem, book, compiled)
+    for phase, pieces in zip(phases, compiled, strict=True):
+        for name in problem.names:
+            pieces.values.extend(ghost_pieces(book, name, phase.fields[name].walls, halos[name]))
+    for phase_index, pieces in enumerate(compiled):
+        for piece in (*pieces.values, *pieces.rates):
+            _check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
+    _note_overwritten(problem, phases, notes)
+    return Compiled(compiled, halos, book, notes)
+
+
+def _compile_phase(book: RuleBook, phase: Phase, notes: list[str]) -> PhasePieces:
+    result = PhasePieces(phase.levels)
+    problem = book.problem
+    has_time = problem.scope.grid.time is not None
+    for name in problem.names:
+        one = phase.fields[name]
+        _check_covered(problem, name, one, phase, has_time)
+        result.given[name] = one.rates
+        for hole in one.holes:
+            result.values.extend(_hole_pieces(book, name, hole))
+    holes = _near_holes(book, phase)
+    for name in problem.names:
+        one = phase.fields[name]
+        for span in one.spans:
+            points = _compatible_points(name, span, one, notes)
+            if points.empty:
+                continue
+            into = result.rates if span.kind == "rate" else result.values
+            into.extend(_span_pieces(book, name, span, points, holes))
+    return result
+
+
+def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, has_time: bool) -> None:
+    level = int(phase.levels[0])
+    grid = problem.scope.grid
+    if has_time and not one.uncovered.empty:
+        where, count = _show_points(problem, name, one.uncovered, level), one.uncovered.count
+        hint = f"`{name}[...] = rule`" if level else f"an initial state, `{name}[0] = ...`"
+        raise PlanningError(f"Field `{name}` has no rule on {where} ({count} points). Assign {hint}, before the others.")
+    if not has_time and not one.uncovered.empty:
+        where = _show_points(problem, name, one.uncovered, None)
+        raise PlanningError(
+            f"Field `{name}` has no rule on {where} ({one.uncovered.count} points). Assign `{name}[...] = ...` first."
+        )
+    if has_time and level == 0 and not one.rates.empty:
+        where = _show_points(problem, name, one.rates, 0)
+        raise PlanningError(
+            f"Field `{name}` has no initial state on {where}: the rule there is a rate. Assign `{name}[0] = ...`."
+        )
+    if not has_time and any(span.kind == "rate" for span in one.spans):
+        raise PlanningError(
+            f"Field `{name}` has a rate, but its grid has no time axis. Declare one first: fd.Grid(t=fd.Time(...), "
+            + ", ".join(f"{axis}=..." for axis in grid.space)
+            + ")."
+        )
+
+
+def _show_points(problem: Problem, name: str, points: Points, level: int | None) -> str:
+    parts = [str(part.box)[1:-1] + ("" if part.mask is None else " (some)") for part in points.parts[:3]]
+    shown = " and ".join(f"{name}[{'' if level is None else f'{level}, '}{part}]" for part in parts)
+    return shown + (f" and {len(points.parts) - 3} more boxes" if len(points.parts) > 3 else "")
+
+
+def _hole_pieces(book: RuleBook, name: str, hole: object) -> list[Piece]:
+    from ._phases import Hole
+
+    assert isinstance(hole, Hole)
+    label = hole.assignment.describe(name)
+    zero, pieces = book.constant(name, 0.0), []
+    for number, part in enumerate(hole.points.parts):
+        mask, predicate = None, None
+        if part.mask is not None:
+            mask = f"mask {name} hole {hole.index} {number} {_identity(hole.points)}"
+            add_mask(book, mask, part.mask, part.box.start)
+        if hole.predicate is not None:
+            predicate = book.predicate(name, hole.index, hole.assignment, hole.predicate)
+        pieces.append(Piece(name, part.box, zero, mask, predicate, "hole", False, label))
+    return pieces
+
+
+def _identity(points: Points) -> str:
+    """A short name of a set of points, the same for equal sets."""
+    import hashlib
+
+    digest = hashlib.sha1()
+    for part in points.parts:
+        digest.update(str(part.box).encode())
+        if part.mask is not None:
+            digest.update(np.packbits(part.mask).tobytes())
+    return digest.hexdigest()[:12]
+
+
+def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
+    found = []
+    for name, one in phase.fields.items():
+        for hole in one.holes:
+            key = None
+            if hole.predicate is None:
+                key = f"mask {name} hole {hole.index} all {_identity(hole.points)}"
+                box = hole.points.bounds()
+                add_mask(book, key, hole.points.to_mask(box), box.start)
+            found.append((name, hole, key))
+    return tuple(found)
+
+
+def _compatible_points(name: str, span: Span, one: FieldPhase, notes: list[str]) -> Points:
+    """The points of a span where its kind agrees with what lies below."""
+    if not span.adds and span.predicate is None:
+        return span.points
+    same, other = (one.rates, one.values) if span.kind == "rate" else (one.values, one.rates)
+    label = span.assignment.describe(name)
+    if not span.adds:
+        if span.kind == "value":
+            return span.points
+        if not span.points.intersect(other).empty:
+            raise PlanningError(
+                f"{label}: a rate under a run-time predicate lies over points whose rule gives a value; both must be rates."
+            )
+        return span.points
+    allowed = span.points.intersect(same)
+    if span.kind == "value" and not span.points.intersect(other).empty:
+        raise PlanningError(f"{label}: `+=` adds a value where the rule below is a rate; write `+= fd.rate(...)`.")
+    if allowed.empty:
+        if same.empty:
+            raise PlanningError(f"{label}: `+=` adds to the rule below, and there is none of its kind there.")
+        notes.append(f"{label} adds a rate where values are set: it has no effect there.")
+    return allowed
+
+
+def _span_pieces(book: RuleBook, name: str, span: Span, points: Points, holes: NearHoles) -> list[Piece]:
+    label = span.assignment.describe(name)
+    plain = book.rule(name, span.index, span.assignment, ())
+    parts: list[tuple[Part, int]] = [(part, plain) for part in points.parts]
+    read = {r.field for r in book.rules[plain].reads}
+    relevant = tuple(item for item in holes if item[0] in read)
+    if relevant:
+        near = _dilated(book.rules[plain], relevant, book.problem.scope.layouts[name].space_shape)
+        close, far = points.intersect(near), points.subtract(near)
+        beside = book.rule(name, span.index, span.assignment, relevant) if not close.empty else plain
+        parts = [(part, plain) for part in far.parts] + [(part, beside) for part in close.parts]
+    predicate = None
+    if span.predicate is not None:
+        predicate = book.predicate(name, span.index, span.assignment, span.predicate)
+    pieces = []
+    for part, rule in parts:
+        mask = None
+        if part.mask is not None:
+            mask = f"mask {name} rule {span.index} {_identity(Points((part,)))}"
+            add_mask(book, mask, part.mask, part.box.start)
+        pieces.append(Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label))
+    return pieces
+
+
+def _dilated(rule: Traced, holes: NearHoles, shape: tuple[int, ...]) -> Points:
+    """The points whose reads may fall into a hole."""
+    near = Points()
+    for owner, hole, _ in holes:
+        if hole.predicate is not None:
+            return Points.of_box(Box.of_shape(shape))
+        offsets = [r.offset for r in rule.reads if r.field == owner]
+        lower = tuple(max(0, *(o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
+        upper = tuple(max(0, *(-o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
+        box = hole.points.bounds().grow(lower, upper).intersect(Box.of_shape(shape))
+        near = near.union(Points.of_box(box))
+    return near
+
+
+def _find_halos(problem: Problem, book: RuleBook, phases: list[PhasePieces]) -> dict[str, Halo]:
+    """Ghost layers that reads reach into, by field; widened until ghosts' own reads are served too."""
+    ndim = len(problem.scope.grid.space)
+    lower = {name: [0] * ndim for name in problem.names}
+    upper = {name: [0] * ndim for name in problem.names}
+    for phase in phases:
+        for piece in (*phase.values, *phase.rates):
+            for read in book.rules[piece.rule].reads:
+                shape = problem.scope.layouts[read.field].space_shape
+                box = piece.box.shift(read.offset)
+                for axis in range(ndim):
+                    lower[read.field][axis] = max(lower[read.field][axis], -box.start[axis])
+                    upper[read.field][axis] = max(upper[read.field][axis], box.stop[axis] - shape[axis])
+    return {name: (tuple(lower[name]), tuple(upper[name])) for name in problem.names}
+
+
+def _check_reads(
+    problem: Problem,
+    book: RuleBook,
+    phases: list[Phase],
+    of_level: list[int],
+    phase: int,
+    levels: np.ndarray,
+    piece: Piece,
+) -> None:
+    """Refuses reads of levels before the first, and reads beyond walls without a condition."""
+    grid = problem.scope.grid
+    for operand in book.rules[piece.rule].operands:
+        if isinstance(operand, ProfileRead) and grid.time_name in operand.axes:
+            offset = operand.offset[0]
+            if not 0 <= levels[0] + offset or not levels[-1] + offset < grid.time.num:
+                raise PlanningError(
+                    f"{piece.label} reads `{operand.name.split(' ', 1)[1]}` {offset:+d} levels away, outside the axis "
+                    f"`{grid.time_name}`."
+                )
+        if not isinstance(operand, StateRead):
+            continue
+        if levels[0] + operand.level < 0:
+            raise PlanningError(
+                f'{piece.label} reads `{operand.field}["{grid.time_name}{operand.level}"]` at level {levels[0]}: there '
+                f"is no level {levels[0] + operand.level}. Start the region at {-operand.level}, and assign the levels "
+                f"before it."
+            )
+        served = {of_level[int(n) + operand.level] for n in levels}
+        for other in served:
+            _check_ghosts(problem, piece, operand, phases[other].fields[operand.field].walls)
+
+
+def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, walls: list[WallSpan]) -> None:
+    layout = problem.scope.layouts[read.field]
+    box, shape = piece.box.shift(read.offset), layout.space_shape
+    for axis, name in enumerate(layout.space):
+        if layout.grid.axes[name].periodic:
+            continue
+        for upper in (False, True):
+            beyond = box.stop[axis] - shape[axis] if upper else -box.start[axis]
+            if beyond <= 0:
+                continue
+            at = shape[axis] - 1 if upper else 0
+            needed = box.with_range(axis, at, at + 1)
+            needed = Box(
+                tuple(min(max(a, 0), n - 1) for a, n in zip(needed.start, shape, strict=True)),
+                tuple(min(max(b, 1), n) for b, n in zip(needed.stop, shape, strict=True)),
+            )
+            missing = Points.of_box(needed)
+            for span in walls:
+                if span.side.axis == axis and span.side.upper == upper:
+                    missing = missing.subtract(span.points)
+            if not missing.empty:
+                raise PlanningError(_beyond_message(problem, piece, read, name, upper, beyond, shape[axis]))
+
+
+def _beyond_message(
+    problem: Problem, piece: Piece, read: StateRead, axis: str, upper: bool, beyond: int, size: int
+) -> str:
+    offset = [f"{a}{o:+d}" for a, o in zip(problem.scope.grid.space, read.offset, strict=True) if o]
+    if read.level:
+        offset.insert(0, f"{problem.scope.grid.time_name}{read.level}")
+    key = ", ".join(f'"{part}"' for part in offset) or "..."
+    points = "one point" if beyond == 1 else f"{beyond} points"
+    bound = f"end the region at {size - beyond}" if upper else f"start the region at {beyond}"
+    return (
+        f"Rule {piece.label} reads `{read.field}[{key}]`, {points} outside the {'upper' if upper else 'lower'} end of "
+        f"axis `{axis}`. Assign a boundary condition there (`{read.field}[dict({axis}={-1 if upper else 0})] = "
+        f"fd.boundary.Neumann(0.0)`), {bound}, or declare the axis periodic."
+    )
+
+
+def _note_overwritten(problem: Problem, phases: list[Phase], notes: list[str]) -> None:
+    for name in problem.names:
+        seen = set()
+        for phase in phases:
+            one = phase.fields[name]
+            seen.update(item.index for item in (*one.spans, *one.walls, *one.holes))
+        for index, assignment in enumerate(problem.assignments[name]):
+            if index not in seen:
+                notes.append(f"{assignment.describe(name)} is wholly overwritten by later assignments.")

@@ -1,0 +1,141 @@
+"""Reads next to a hole: the wall lies half-way, and the condition on it gives the value beyond."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..errors import PlanningError
+from ..field import AbstractWall
+from ..region import Predicate
+from ..stencil import ProfileRead, RuleContext
+from ._phases import Hole
+
+
+@dataclass(eq=False)
+class HoleWall(AbstractWall):
+    """The wall between the last point outside a hole, `base`, and the hole, along one axis."""
+
+    resolver: "HoleResolver"
+    context: RuleContext
+    name: str
+    level: int
+    base: tuple[int, ...]
+    axis: int
+    direction: int
+    layer: int
+    on_point: bool = False
+
+    def interior(self, index: int) -> jax.Array:
+        offset = list(self.base)
+        offset[self.axis] -= self.direction * index
+        value = self.context.read_state(self.name, self.level, tuple(offset))
+        if index == 0:
+            return value
+        return jnp.where(self.resolver.inside(self.context, self.name, tuple(offset)), self.interior(index - 1), value)
+
+    def distance(self, index: int) -> Any:
+        grid = self.context.grid
+        name = grid.space[self.axis]
+        if grid.axes[name].uniform:
+            return float((self.layer + index) * grid.axes[name].step)
+        layout = self.context.scope.layouts[self.name]
+        local = RuleContext(self.context.scope, layout, self.context.reader, self.resolver.what, base=self.base)
+        ends = []
+        for step in (self.layer, -index):
+            shift = [Fraction(0)] * len(grid.names)
+            shift[grid.names.index(name)] = Fraction(self.direction * step)
+            ends.append(local.read_coordinate(name, tuple(shift)))
+        return self.direction * (ends[0] - ends[1])
+
+
+@dataclass(eq=False)
+class HoleResolver:
+    """Answers reads that may fall into holes of the field they read."""
+
+    book: Any
+    holes: tuple[tuple[str, Hole, str | None], ...]
+    what: str
+
+    def inside(self, context: RuleContext, name: str, offset: tuple[int, ...]) -> jax.Array:
+        """Whether the point at an offset lies in any hole of the field."""
+        result = jnp.zeros((), bool)
+        for owner, hole, mask in self.holes:
+            if owner == name:
+                result = result | self._in_hole(context, name, hole, mask, offset)
+        return result
+
+    def _in_hole(
+        self, context: RuleContext, name: str, hole: Hole, mask: str | None, offset: tuple[int, ...]
+    ) -> jax.Array:
+        if mask is not None:
+            return context.reader(ProfileRead(mask, context.grid.space, offset), (), jnp.dtype(bool))
+        assert isinstance(hole.predicate, Predicate)
+        return self.book.holds(name, hole.predicate, context.reader, self.what, offset)
+
+    def __call__(self, context: RuleContext, name: str, level: int, offset: tuple[int, ...]) -> jax.Array:
+        plain = context.read_state(name, level, offset)
+        if not any(owner == name for owner, _, _ in self.holes):
+            return plain
+        if context.scope.layouts[name] != context.target:
+            raise PlanningError(
+                f"{self.what} reads `{name}` from another place of the staggered grid next to a hole of `{name}`; "
+                f"the wall there has no ghost value. Give the hole to fields on the same place, or assign values in it."
+            )
+        if not any(offset):
+            return plain
+        moved = [axis for axis, o in enumerate(offset) if o]
+        if len(moved) == 1:
+            return self._along(context, name, level, offset, moved[0], (0,) * len(offset), plain)
+        if any(abs(o) > 1 for o in offset):
+            raise PlanningError(
+                f"{self.what} reads `{name}` at the diagonal offset {offset} next to a hole; diagonal reads there reach "
+                f"one point along each axis."
+            )
+        value = context.read_state(name, level, (0,) * len(offset))
+        for axis in moved:
+            base = list(offset)
+            base[axis] = 0
+            through = self._along(context, name, level, offset, axis, tuple(base), plain)
+            value = jnp.where(self.inside(context, name, tuple(base)), value, through)
+        return jnp.where(self.inside(context, name, offset), value, plain)
+
+    def _along(
+        self,
+        context: RuleContext,
+        name: str,
+        level: int,
+        offset: tuple[int, ...],
+        axis: int,
+        start: tuple[int, ...],
+        plain: jax.Array,
+    ) -> jax.Array:
+        """The read along one axis from `start`: beyond the first hole point, the ghost value of its condition."""
+        direction, reach = (1 if offset[axis] > 0 else -1), abs(offset[axis])
+        value = plain
+        for first in range(reach, 0, -1):
+            at, base = list(start), list(start)
+            at[axis] = start[axis] + direction * first
+            base[axis] = at[axis] - direction
+            for owner, hole, mask in self.holes:
+                if owner != name:
+                    continue
+                wall = HoleWall(self, context, name, level, tuple(base), axis, direction, reach - first + 1)
+                ghost = self._ghost(context, hole, wall)
+                value = jnp.where(self._in_hole(context, name, hole, mask, tuple(at)), ghost, value)
+        return value
+
+    def _ghost(self, context: RuleContext, hole: Hole, wall: HoleWall) -> jax.Array:
+        condition = hole.assignment.rule
+        axis = context.grid.space[wall.axis]
+        coefficients = []
+        for part, coefficient in enumerate(condition.coefficients):
+            local = RuleContext(
+                context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
+                wall={axis: Fraction(wall.direction, 2)},
+            )  # fmt: skip
+            evaluate = self.book.evaluator(wall.name, hole.index, hole.assignment, coefficient, self.what, part)
+            coefficients.append(evaluate(local))
+        return condition.ghost(wall, *coefficients)

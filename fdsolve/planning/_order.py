@@ -1,0 +1,244 @@
+"""The order of evaluation: pieces after the same-level points they read; pieces that read each other are swept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+from ..errors import PlanningError
+from ..region import Box
+from ..stencil import Traced
+from ._pieces import Piece
+
+MIN_ASSOCIATIVE_LENGTH = 64
+MAX_ASSOCIATIVE_WIDTH = 32
+MAX_ASSOCIATIVE_ORDER = 4
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """One piece, all its points at once."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Pieces that read each other or themselves at their own level.
+
+    `method` is "scan" (along one axis, the others at once), "associative" (an affine recurrence along one axis),
+    "wavefront" (hyperplanes direction·p = const, one after the other) or "points" (one by one). `direction` is the
+    integer vector λ with λ·v < 0 for every dependence vector v.
+    """
+
+    pieces: tuple[Piece, ...]
+    method: str
+    direction: tuple[int, ...]
+    reason: str
+    sequence: str = ""
+
+
+Stage = Parallel | Sweep
+
+
+def make_schedule(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]) -> tuple[Stage, ...]:
+    """Orders pieces; a schedule for those that depend on each other at the same level."""
+    edges = [_prerequisites(number, pieces, rules) for number in range(len(pieces))]
+    stages: list[Stage] = []
+    for group in _components(edges):
+        if len(group) == 1 and group[0] not in edges[group[0]]:
+            stages.append(Parallel(pieces[group[0]]))
+        else:
+            ordered = sorted(group)
+            stages.append(make_sweep([pieces[i] for i in ordered], rules, axes))
+    return tuple(stages)
+
+
+def overlap(a: Piece, b: Piece, offset: tuple[int, ...]) -> bool:
+    """Whether points of `a`, moved by `offset`, fall on points of `b`. Masks are not looked at: they may add order."""
+    return not a.box.shift(offset).intersect(b.box).empty
+
+
+def _prerequisites(number: int, pieces: Sequence[Piece], rules: Sequence[Traced]) -> set[int]:
+    piece = pieces[number]
+    found = set()
+    for read in rules[piece.rule].reads:
+        if read.level == 0:
+            found.update(i for i, other in enumerate(pieces) if other.field == read.field and overlap(piece, other, read.offset))
+    zero = (0,) * piece.box.ndim
+    found.update(i for i in range(number) if pieces[i].field == piece.field and overlap(piece, pieces[i], zero))
+    return found
+
+
+def _components(edges: Sequence[set[int]]) -> list[list[int]]:
+    """Strongly connected components, prerequisites first (Tarjan 1972)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[list[int]] = []
+    for root in range(len(edges)):
+        if root in index:
+            continue
+        work = [(root, iter(sorted(edges[root])))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, others = work[-1]
+            for other in others:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    on_stack.add(other)
+                    work.append((other, iter(sorted(edges[other]))))
+                    break
+                if other in on_stack:
+                    low[node] = min(low[node], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        other = stack.pop()
+                        on_stack.discard(other)
+                        component.append(other)
+                        if other == node:
+                            break
+                    found.append(component)
+    return found
+
+
+def dependences(pieces: Sequence[Piece], rules: Sequence[Traced]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Same-level dependences inside a group: (reader, read, vector from the point to the one it needs)."""
+    found = []
+    for i, piece in enumerate(pieces):
+        for read in rules[piece.rule].reads:
+            if read.level == 0:
+                for j, other in enumerate(pieces):
+                    if other.field == read.field and overlap(piece, other, read.offset):
+                        found.append((i, j, read.offset))
+        for j in range(i):
+            if pieces[j].field == piece.field and overlap(piece, pieces[j], (0,) * piece.box.ndim):
+                found.append((i, j, (0,) * piece.box.ndim))
+    return found
+
+
+def make_sweep(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]) -> Sweep:
+    """The fastest order that respects the dependences of a group of pieces."""
+    needed = dependences(pieces, rules)
+    _refuse_self_reads(pieces, needed, axes)
+    bounds = _bounds([piece.box for piece in pieces])
+    direction = _find_direction(needed, bounds)
+    if direction is None:
+        return Sweep(tuple(pieces), "points", (0,) * bounds.ndim, "no hyperplane orders its points")
+    moving = [axis for axis, weight in enumerate(direction) if weight]
+    if len(moving) > 1:
+        names = ", ".join(axes[a] for a in moving)
+        return Sweep(tuple(pieces), "wavefront", direction, f"same-level reads along {names}: skewed hyperplanes")
+    axis = moving[0]
+    if _is_associative(pieces, rules, needed, axis, bounds):
+        return Sweep(tuple(pieces), "associative", direction, f"an affine recurrence along {axes[axis]} alone")
+    return Sweep(tuple(pieces), "scan", direction, f"same-level reads behind along {axes[axis]}")
+
+
+def _refuse_self_reads(
+    pieces: Sequence[Piece], needed: list[tuple[int, int, tuple[int, ...]]], axes: tuple[str, ...]
+) -> None:
+    for i, j, vector in needed:
+        if i == j and not any(vector):
+            point = ", ".join(f"{a}={p}" for a, p in zip(axes, pieces[i].box.start, strict=True))
+            raise PlanningError(
+                f"{pieces[i].label} reads the value it defines: a cycle of one point at {point}. Read an older level, "
+                f'for example {pieces[i].field}["t-1"], or give the rule as fd.rate(...).'
+            )
+
+
+def _bounds(boxes: Sequence[Box]) -> Box:
+    return Box(
+        tuple(min(part) for part in zip(*(b.start for b in boxes), strict=True)),
+        tuple(max(part) for part in zip(*(b.stop for b in boxes), strict=True)),
+    )
+
+
+def _find_direction(needed: list[tuple[int, int, tuple[int, ...]]], bounds: Box) -> tuple[int, ...] | None:
+    """The direction with the fewest hyperplanes; one component is ±1, so that an axis can be eliminated."""
+    vectors = {vector for _, _, vector in needed}
+    best, fewest = None, None
+    for candidate in _candidates(vectors, bounds.ndim):
+        planes = 1 + sum(abs(w) * (n - 1) for w, n in zip(candidate, bounds.shape, strict=True))
+        simple = sum(1 for w in candidate if w)
+        cost = (simple > 1, planes)
+        if (fewest is None or cost < fewest) and _orders(candidate, needed):
+            best, fewest = candidate, cost
+    return best
+
+
+def _candidates(vectors: set[tuple[int, ...]], ndim: int) -> list[tuple[int, ...]]:
+    reach = min(3, 1 + max((abs(x) for v in vectors for x in v), default=0))
+    found = set()
+    if ndim <= 4:
+        found.update(c for c in product(range(-reach, reach + 1), repeat=ndim) if 1 in c or -1 in c)
+    # Row-major orders of the axes: each axis outweighs what the faster ones can reach.
+    extents = [max((abs(v[a]) for v in vectors), default=0) for a in range(ndim)]
+    for order in permutations(range(ndim)):
+        weights, total = [0] * ndim, 0
+        for axis in reversed(order):
+            weights[axis] = total + 1
+            total += extents[axis] * weights[axis]
+        for signs in product((1, -1), repeat=ndim):
+            found.add(tuple(s * w for s, w in zip(signs, weights, strict=True)))
+    return sorted(found)
+
+
+def _orders(direction: tuple[int, ...], needed: list[tuple[int, int, tuple[int, ...]]]) -> bool:
+    """Whether every dependence lies on an earlier hyperplane, or on the same one in an acyclic order of pieces."""
+    level: dict[int, set[int]] = {}
+    for i, j, vector in needed:
+        step = sum(w * x for w, x in zip(direction, vector, strict=True))
+        if step > 0:
+            return False
+        if step == 0:
+            if i == j:
+                return False
+            level.setdefault(i, set()).add(j)
+    nodes = {i for i, _, _ in needed} | {j for _, j, _ in needed}
+    edges = [level.get(i, set()) for i in range(max(nodes) + 1)]
+    return all(len(group) == 1 for group in _components(edges))
+
+
+def order_within_plane(
+    pieces: Sequence[Piece], rules: Sequence[Traced], direction: tuple[int, ...]
+) -> list[int]:
+    """The order of a sweep's pieces on one hyperplane."""
+    edges: list[set[int]] = [set() for _ in pieces]
+    for i, j, vector in dependences(pieces, rules):
+        if sum(w * x for w, x in zip(direction, vector, strict=True)) == 0:
+            edges[i].add(j)
+    return [group[0] for group in _components(edges)]
+
+
+def _is_associative(
+    pieces: Sequence[Piece],
+    rules: Sequence[Traced],
+    needed: list[tuple[int, int, tuple[int, ...]]],
+    axis: int,
+    bounds: Box,
+) -> bool:
+    (first, *others) = pieces
+    along = all(x == 0 for _, _, v in needed for a, x in enumerate(v) if a != axis)
+    order = max(abs(v[axis]) for _, _, v in needed)
+    length = bounds.shape[axis]
+    width = bounds.size // max(length, 1)
+    return (
+        not others
+        and along
+        and rules[first.rule].affine
+        and first.mask is None
+        and first.predicate is None
+        and not first.adds
+        and order <= MAX_ASSOCIATIVE_ORDER
+        and length >= MIN_ASSOCIATIVE_LENGTH
+        and width <= MAX_ASSOCIATIVE_WIDTH
+    )

@@ -1,0 +1,222 @@
+"""Phases: levels that share a structure, and on each of them the points that every rule defines."""
+
+import inspect
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import DeclarationError
+from ..field import AbstractCondition, Assignment, Rate
+from ..region import Box, Layout, Points, Predicate
+from ._problem import Problem
+from ._walls import Claims, Side, claim_walls
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """The points on which one assignment acts in a phase, in the order of assignment."""
+
+    index: int
+    assignment: Assignment
+    points: Points
+    predicate: Predicate | None
+    kind: str  # "value" | "rate"
+    adds: bool
+
+
+@dataclass(frozen=True, eq=False)
+class WallSpan:
+    """The wall points for which a condition supplies ghost values."""
+
+    index: int
+    assignment: Assignment
+    side: Side
+    points: Points
+
+
+@dataclass(frozen=True, eq=False)
+class Hole:
+    """An inner region cut out by a ghost condition; `predicate` where its shape depends on parameters."""
+
+    index: int
+    assignment: Assignment
+    points: Points
+    predicate: Predicate | None
+
+
+@dataclass(eq=False)
+class FieldPhase:
+    """One field in one phase."""
+
+    spans: list[Span] = field(default_factory=list)
+    walls: list[WallSpan] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+    values: Points = field(default_factory=Points)
+    rates: Points = field(default_factory=Points)
+    uncovered: Points = field(default_factory=Points)
+
+
+@dataclass(eq=False)
+class Phase:
+    """Levels with the same structure: `levels` (sorted), and each field's points."""
+
+    levels: np.ndarray
+    fields: dict[str, FieldPhase]
+
+
+def make_phases(problem: Problem) -> tuple[list[Phase], list[int]]:
+    """The phases of a problem, and the index of the phase of each level."""
+    columns = [
+        term.levels
+        for name in problem.names
+        for assignment in problem.assignments[name]
+        for term in assignment.terms.terms
+    ]
+    signature = np.stack(columns)
+    patterns: dict[bytes, int] = {}
+    of_level = [patterns.setdefault(signature[:, n].tobytes(), len(patterns)) for n in range(signature.shape[1])]
+    phases = []
+    for phase in range(len(patterns)):
+        levels = np.flatnonzero(np.asarray(of_level) == phase)
+        phases.append(Phase(levels, {name: _field_phase(problem, name, int(levels[0])) for name in problem.names}))
+    return phases, of_level
+
+
+def is_initial(levels: np.ndarray) -> bool:
+    """Whether levels are the first few and not all: those of an initial state."""
+    count = int(levels.sum())
+    return 0 < count < levels.size and bool(levels[:count].all())
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    index: int
+    assignment: Assignment
+    points: Points
+    predicate: Predicate | None
+    initial: bool
+    claims: Claims | None
+
+
+def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
+    layout = problem.scope.layouts[name]
+    entries = []
+    for index, assignment in enumerate(problem.assignments[name]):
+        for term in assignment.terms.terms:
+            if not term.levels[level]:
+                continue
+            condition = isinstance(assignment.rule, AbstractCondition)
+            claims = None
+            if condition:
+                _check_predicate(assignment, term.predicate, name, problem)
+                claims = claim_walls(term.points, layout) if term.predicate is None else Claims({}, term.points)
+                _check_not_periodic(claims, layout, assignment, name)
+            initial = not condition and is_initial(term.levels)
+            entries.append(_Entry(index, assignment, term.points, term.predicate, initial, claims))
+    first = next((i for i, entry in enumerate(entries) if entry.initial), None)
+    if first is None:
+        return entries
+    # The initial state stands at its level: conditions come before it there, wherever they were assigned.
+    moved = [entry for entry in entries[first:] if entry.claims is not None]
+    stay = [entry for entry in entries[first:] if entry.claims is None]
+    return entries[:first] + moved + stay
+
+
+def _field_phase(problem: Problem, name: str, level: int) -> FieldPhase:
+    layout, result = problem.scope.layouts[name], FieldPhase()
+    entries = _active_entries(problem, name, level)
+    _place_ghosts(entries, layout, result)
+    covered = Points()
+    for hole in result.holes:
+        if hole.predicate is None:
+            covered = covered.union(hole.points)
+    walls: dict[Side, Points] = {}
+    for entry in reversed(entries):
+        kind = "rate" if isinstance(entry.assignment.rule, Rate) else "value"
+        points = entry.points if entry.claims is None else _valued_points(entry, layout, walls)
+        visible = points.subtract(covered)
+        if not visible.empty:
+            adds = entry.assignment.adds
+            result.spans.append(Span(entry.index, entry.assignment, visible, entry.predicate, kind, adds))
+        if entry.predicate is None and not entry.assignment.adds:
+            covered = covered.union(points)
+    result.spans.reverse()
+    _sort_kinds(result, layout)
+    return result
+
+
+def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> None:
+    """Finds the wall points and holes of each ghost condition that no later rule or condition took away."""
+    rules, walls = Points(), {}
+    for entry in reversed(entries):
+        if entry.claims is None:
+            if entry.predicate is None and not entry.assignment.adds and not entry.initial:
+                rules = rules.union(entry.points)
+            continue
+        for side, wall in entry.claims.walls.items():
+            points = wall.subtract(rules).subtract(walls.get(side, Points()))
+            walls[side] = walls.get(side, Points()).union(wall)
+            if not points.empty and not _sets_value_at(entry, side, layout):
+                result.walls.append(WallSpan(entry.index, entry.assignment, side, points))
+        if entry.claims.inner.empty:
+            continue
+        points = entry.claims.inner.subtract(rules)
+        if not points.empty and not entry.assignment.rule.sets_value_on_points:
+            result.holes.append(Hole(entry.index, entry.assignment, points, entry.predicate))
+        if entry.predicate is None:
+            rules = rules.union(entry.claims.inner)
+    result.walls.reverse()
+    result.holes.reverse()
+
+
+def _sets_value_at(entry: _Entry, side: Side, layout: Layout) -> bool:
+    on_point = layout.shift(layout.space[side.axis]) == 0
+    return on_point and bool(entry.assignment.rule.sets_value_on_points)
+
+
+def _valued_points(entry: _Entry, layout: Layout, later: dict[Side, Points]) -> Points:
+    """The points whose value a condition sets: not those where a later condition took over the same wall."""
+    assert entry.claims is not None
+    valued = entry.claims.inner if entry.assignment.rule.sets_value_on_points else Points()
+    for side, wall in entry.claims.walls.items():
+        if _sets_value_at(entry, side, layout):
+            valued = valued.union(wall.subtract(later.get(side, Points())))
+        later[side] = later.get(side, Points()).union(wall)
+    return valued
+
+
+def _sort_kinds(result: FieldPhase, layout: Layout) -> None:
+    whole = Points.of_box(Box.of_shape(layout.space_shape))
+    cut = Points()
+    for hole in result.holes:
+        if hole.predicate is None:
+            cut = cut.union(hole.points)
+    for span in result.spans:
+        if span.adds or span.predicate is not None:
+            continue
+        if span.kind == "rate":
+            result.rates = result.rates.union(span.points)
+        else:
+            result.values = result.values.union(span.points)
+    result.uncovered = whole.subtract(result.rates).subtract(result.values).subtract(cut)
+
+
+def _check_predicate(assignment: Assignment, predicate: Predicate | None, name: str, problem: Problem) -> None:
+    if predicate is None or assignment.rule.sets_value_on_points:
+        return
+    names = {argument for leaf in predicate.leaves for argument in inspect.signature(leaf.function).parameters}  # type: ignore[arg-type]
+    if problem.scope.grid.time_name in names:
+        raise DeclarationError(
+            f"{assignment.describe(name)}: a hole that moves in time has no ghost values where it uncovers points; "
+            f"give a moving obstacle its value instead, for example Dirichlet(0.0)."
+        )
+
+
+def _check_not_periodic(claims: Claims, layout: Layout, assignment: Assignment, name: str) -> None:
+    for side in claims.walls:
+        axis = layout.space[side.axis]
+        if layout.grid.axes[axis].periodic:
+            raise DeclarationError(
+                f"{assignment.describe(name)}: axis `{axis}` is periodic, it has no wall. Drop the condition or "
+                f"declare the axis without periodic=True."
+            )

@@ -1,0 +1,193 @@
+"""Pieces: one traced rule on one box, the unit that schedules order and kernels run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole
+from ..region import Box, Place, Predicate
+from ..stencil import ProfileRead, Reader, RuleContext, Traced, constant_rule, pick_component, take_value, trace
+from ._arrays import label_assigned
+from ._holes import HoleResolver
+from ._phases import Hole
+from ._problem import Problem, to_precision
+
+NearHoles = tuple[tuple[str, Hole, str | None], ...]
+"""Holes next to which a rule is traced: the field, the hole, and the profile of its mask unless it is a predicate."""
+
+_ARRAYS = (Along, Whole, Interpolate, xr.DataArray)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A rule on the points of a box: where `mask` (a profile's name) and `predicate` (a traced rule) hold.
+
+    `rule` and `predicate` index the plan's list of traced rules. `role` is "value", "rate", "ghost" or "hole";
+    `adds` adds to what stands there.
+    """
+
+    field: str
+    box: Box
+    rule: int
+    mask: str | None
+    predicate: int | None
+    role: str
+    adds: bool
+    label: str
+
+
+class RuleBook:
+    """Traces rules once for each way they are used, and numbers them."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.rules: list[Traced] = []
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, key: Any, make: Callable[[], Traced]) -> int:
+        """The number of the rule under `key`, traced when first asked for."""
+        if key not in self._numbers:
+            self._numbers[key] = len(self.rules)
+            self.rules.append(make())
+        return self._numbers[key]
+
+    def constant(self, field_name: str, value: float) -> int:
+        """The rule that gives a number."""
+        dtype = self.problem.scope.dtypes[field_name]
+        return self.number(("constant", np.dtype(dtype).str, value), lambda: constant_rule(value, dtype))
+
+    def rule(self, name: str, index: int, assignment: Assignment, holes: NearHoles) -> int:
+        """The rule of an assignment to field `name`, near `holes` or away from them."""
+        key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes))
+        return self.number(key, lambda: self._trace_rule(name, index, assignment, holes))
+
+    def _trace_rule(self, name: str, index: int, assignment: Assignment, holes: NearHoles) -> Traced:
+        scope, what = self.problem.scope, f"Rule {assignment.describe(name)}"
+        layout, dtype = scope.layouts[name], scope.dtypes[name]
+        stage = isinstance(assignment.rule, Rate)
+        rule = assignment.rule.function if isinstance(assignment.rule, Rate) else assignment.rule
+        if isinstance(rule, AbstractCondition):
+            (rule,) = rule.coefficients
+        evaluate = self.evaluator(name, index, assignment, rule, what)
+        scale = self._place_weights(name, index, assignment)
+
+        def call(reader: Reader) -> tuple[Any, list[Any]]:
+            resolver = HoleResolver(self, holes, what) if holes else None
+            context = RuleContext(scope, layout, reader, what, stage=stage, resolver=resolver)
+            value = take_value(evaluate(context))
+            if scale is not None:
+                value = value * scale(reader)
+            return value, context.shifted_constants
+
+        return trace(call, what, dtype)
+
+    def evaluator(
+        self, name: str, index: int, assignment: Assignment, rule: Any, what: str, part: int = 0
+    ) -> Callable[[RuleContext], Any]:
+        """A rule in any of its forms as a function of the context it is evaluated in."""
+        scope = self.problem.scope
+        layout, dtype = scope.layouts[name], scope.dtypes[name]
+        if callable(rule) and not isinstance(rule, _ARRAYS) and not hasattr(rule, "dtype"):
+            if assignment.component is None:
+                return lambda context: context.call(rule)
+            names, component = self._together_names(assignment), assignment.component
+            assert isinstance(component, int)
+            return lambda context: pick_component(context.call(rule), component, names, what)
+        value = rule.array if isinstance(rule, Whole) else rule
+        labelled = label_assigned(value, assignment, layout, what)
+        key = f"value {name} {index} {part}"
+        if labelled is None:
+            number = value if isinstance(value, int | float | complex) and not isinstance(value, bool) else None
+            if number is not None:
+                return lambda context: jnp.asarray(number, _widen(dtype, number))
+            array = to_precision(value, scope.real)
+            return lambda context: array
+        array = to_precision(labelled.array, scope.real)
+        self.problem.store.add_array(key, labelled.axes, layout.faces & frozenset(labelled.axes), array)
+        axes = labelled.axes
+
+        def read(context: RuleContext) -> Any:
+            base = dict(zip(layout.space, context.base, strict=True))
+            offset = tuple(base.get(axis, 0) for axis in axes)
+            return context.reader(ProfileRead(key, axes, offset), (), array.dtype)
+
+        return read
+
+    def _together_names(self, assignment: Assignment) -> tuple[str, ...]:
+        """Names of the fields that were set by the same function, in order."""
+        found: dict[int, str] = {}
+        rule = assignment.rule
+        for name, others in self.problem.assignments.items():
+            for other in others:
+                if other.rule is rule and isinstance(other.component, int) and other.region is assignment.region:
+                    found[other.component] = name
+        return tuple(found[i] for i in sorted(found))
+
+    def _place_weights(self, name: str, index: int, assignment: Assignment) -> Callable[[Reader], Any] | None:
+        """Multilinear weights of a place between points: hat functions, one profile an axis."""
+        region = assignment.region
+        if not isinstance(region, Place):
+            return None
+        scope, store = self.problem.scope, self.problem.store
+        layout = scope.layouts[name]
+        keys = []
+        for axis in layout.space:
+            points = layout.grid.axes[axis].positions(axis in layout.faces, 0, layout.grid.axes[axis].size(axis in layout.faces))
+            keys.append((axis, f"place {name} {index} {axis}"))
+            hat = _hat(points, region.coordinates[axis]).astype(scope.real)
+            store.add_array(keys[-1][1], (axis,), layout.faces & {axis}, hat)
+
+        def scale(reader: Reader) -> Any:
+            weights = [reader(ProfileRead(key, (axis,), (0,)), (), scope.real) for axis, key in keys]
+            product = weights[0]
+            for weight in weights[1:]:
+                product = product * weight
+            return product
+
+        return scale
+
+    def predicate(self, name: str, index: int, assignment: Assignment, predicate: Predicate) -> int:
+        """A run-time condition at the points of a field."""
+        what = f"The predicate of {assignment.describe(name)}"
+        key = ("predicate", name, index, id(predicate))
+        return self.number(
+            key,
+            lambda: trace(lambda reader: (self.holds(name, predicate, reader, what, ()), []), what, np.dtype(bool)),
+        )
+
+    def holds(
+        self, name: str, predicate: Predicate, reader: Reader, what: str, base: tuple[int, ...]
+    ) -> jax.Array:
+        """Whether a run-time condition holds at the point moved by `base`."""
+        scope = self.problem.scope
+        if predicate.operator == "leaf":
+            context = RuleContext(scope, scope.layouts[name], reader, what, may_read_fields=False, base=base)
+            assert predicate.function is not None
+            return jnp.asarray(context.call(predicate.function)).astype(bool)
+        parts = [self.holds(name, part, reader, what, base) for part in predicate.parts]
+        if predicate.operator == "not":
+            return ~parts[0]
+        return parts[0] & parts[1] if predicate.operator == "and" else parts[0] | parts[1]
+
+
+def _widen(dtype: Any, number: complex) -> Any:
+    """The field's dtype, or its complex counterpart for a complex number, so that the mismatch is noticed."""
+    return jnp.result_type(dtype, jnp.complex64) if isinstance(number, complex) else dtype
+
+
+def _hat(points: np.ndarray, at: Any) -> jax.Array:
+    """Weights of linear interpolation to `at` from sorted points."""
+    if points.size == 1:
+        return jnp.ones(1)
+    left, right = jnp.asarray(points[:-1]), jnp.asarray(points[1:])
+    share = (jnp.asarray(at) - left) / (right - left)
+    inside = (share >= 0) & ((share < 1) | (jnp.arange(left.size) == left.size - 1)) & (share <= 1)
+    zero = jnp.zeros(1, share.dtype)
+    lower = jnp.where(inside, 1 - share, 0)
+    upper = jnp.where(inside, share, 0)
+    return jnp.concatenate([lower, zero]) + jnp.concatenate([zero, upper])

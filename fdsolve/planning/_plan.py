@@ -1,0 +1,214 @@
+"""The plan: from a declaration to the structure of a run and the arrays it runs on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError
+from ..region import Box, Points
+from ..schemes import RK4, AbstractStepper
+from ..stencil import ProfileRead
+from ._compile import Compiled, PhasePieces, compile_phases
+from ._order import Parallel, Stage, Sweep, make_schedule
+from ._phases import Phase, make_phases
+from ._pieces import Piece
+from ._points_order import order_points
+from ._problem import Problem, check_all_used, take_snapshot
+from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
+from ._store import Extent
+from ._structure import Array, PhaseStructure, Segment, Structure
+
+MAX_SEGMENTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a solve will run and why. `print(plan)` shows it; `structure` is static, `operands` the arrays."""
+
+    problem: Problem
+    structure: Structure
+    operands: dict[str, Any] = field(repr=False)
+    save: SavePlan
+    holes: dict[str, Points]
+    notes: tuple[str, ...]
+    parameters: dict[str, Any] = field(repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.structure == other.structure and self.save == other.save
+
+    def __hash__(self) -> int:
+        return hash((self.structure, self.save))
+
+    @property
+    def bytes_saved(self) -> int:
+        """Bytes of the saved history."""
+        per_level = sum(prod(one.shape) * np.dtype(one.dtype).itemsize for one in self.structure.arrays)
+        return per_level * len(self.structure.saved_levels)
+
+    def warn_if_unstable(self) -> None:
+        pass
+
+
+def make_plan(
+    fields: Any, parameters: Mapping[str, Any], stepper: AbstractStepper | None, save: AbstractSave | None
+) -> Plan:
+    """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
+    _check_options(stepper, save)
+    problem = take_snapshot(fields, parameters)
+    phases, of_level = make_phases(problem)
+    compiled = compile_phases(problem, phases, of_level)
+    check_all_used(problem)
+    grid = problem.scope.grid
+    rates = any(pieces.rates for pieces in compiled.phases)
+    stepper = (stepper or RK4()) if rates else None
+    save_plan = plan_saves(save or Every(1), grid.time) if grid.time is not None else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
+    structure = Structure(
+        arrays=_arrays(problem, compiled),
+        rules=tuple(compiled.book.rules),
+        phases=tuple(_phase_structure(problem, compiled, pieces) for pieces in compiled.phases),
+        segments=_segments(of_level),
+        extents=(),
+        saved_levels=save_plan.levels,
+        stepper=stepper,
+        time_axis=grid.time_name,
+    )
+    _measure_profiles(problem, compiled, structure)
+    structure = replace(structure, extents=_extents(problem))
+    holes = {name: _static_holes(phases, name) for name in problem.names}
+    return Plan(problem, structure, _operands(problem, compiled), save_plan, holes, tuple(compiled.notes), dict(parameters))
+
+
+def _check_options(stepper: Any, save: Any) -> None:
+    if stepper is not None and not isinstance(stepper, AbstractStepper):
+        raise DeclarationError(
+            f"stepper= takes a stepper such as fd.schemes.RK4(), got {stepper!r}"
+            + (" (write it with parentheses)." if isinstance(stepper, type) else ".")
+        )
+    if save is not None and not isinstance(save, AbstractSave):
+        raise DeclarationError(f"save= takes fd.every(n), fd.at(times) or fd.final(), got {save!r}.")
+
+
+def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:
+    kept = dict.fromkeys(problem.names, 0)
+    for phase in compiled.phases:
+        for piece in (*phase.values, *phase.rates):
+            for read in compiled.book.rules[piece.rule].reads:
+                behind = max(-read.level, 1 if piece.role == "rate" else 0)
+                kept[read.field] = max(kept[read.field], behind)
+            if piece.role == "rate":
+                kept[piece.field] = max(kept[piece.field], 1)
+    return tuple(
+        Array(
+            name,
+            problem.scope.layouts[name].space_shape,
+            *compiled.halos[name],
+            np.dtype(problem.scope.dtypes[name]).str,
+            kept[name],
+        )
+        for name in problem.names
+    )
+
+
+def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) -> PhaseStructure:
+    rules, axes = compiled.book.rules, problem.scope.grid.space
+    stages = make_schedule(pieces.values, rules, axes)
+    stages = tuple(_with_sequence(problem, compiled, stage, axes) for stage in stages)
+    given = tuple(
+        (name, tuple(part.box for part in points.parts)) for name, points in pieces.given.items() if not points.empty
+    )
+    return PhaseStructure(stages, tuple(pieces.rates), given)
+
+
+def _with_sequence(problem: Problem, compiled: Compiled, stage: Stage, axes: tuple[str, ...]) -> Stage:
+    if isinstance(stage, Parallel) or stage.method != "points":
+        return stage
+    masks = [_concrete_mask(problem, piece) for piece in stage.pieces]
+    table = order_points(stage.pieces, masks, compiled.book.rules, axes)
+    key = f"sequence {len(problem.store.wholes)}"
+    problem.store.wholes[key] = jnp.asarray(table)
+    return replace(stage, sequence=key)
+
+
+def _concrete_mask(problem: Problem, piece: Piece) -> np.ndarray | None:
+    if piece.mask is None:
+        return None
+    return np.asarray(problem.store.profiles[piece.mask].build(piece.box.start, piece.box.stop))
+
+
+def _segments(of_level: list[int]) -> tuple[Segment, ...]:
+    """Runs of levels with the same phase; where there are many, one segment with a phase a level."""
+    cuts = [0, *(n for n in range(1, len(of_level)) if of_level[n] != of_level[n - 1]), len(of_level)]
+    runs = [Segment(a, b, (of_level[a],)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    if len(runs) <= MAX_SEGMENTS:
+        return tuple(runs)
+    first = runs[0]
+    return (first, Segment(first.stop, len(of_level), tuple(of_level[first.stop :])))
+
+
+def _measure_profiles(problem: Problem, compiled: Compiled, structure: Structure) -> None:
+    """Tells every profile which of its entries are read."""
+    axes = problem.scope.grid.space
+    for phase in structure.phases:
+        for stage in phase.stages:
+            pieces = (stage.piece,) if isinstance(stage, Parallel) else stage.pieces
+            for piece in pieces:
+                _need(problem, compiled, piece, axes)
+        for piece in phase.rates:
+            _need(problem, compiled, piece, axes)
+
+
+def _need(problem: Problem, compiled: Compiled, piece: Piece, axes: tuple[str, ...]) -> None:
+    reads = [o for o in compiled.book.rules[piece.rule].operands if isinstance(o, ProfileRead)]
+    if piece.predicate is not None:
+        reads += [o for o in compiled.book.rules[piece.predicate].operands if isinstance(o, ProfileRead)]
+    if piece.mask is not None:
+        reads.append(ProfileRead(piece.mask, axes, (0,) * len(axes)))
+    time = problem.scope.grid.time
+    for read in reads:
+        ranges = {a: (s, e) for a, s, e in zip(axes, piece.box.start, piece.box.stop, strict=True)}
+        start, stop = [], []
+        for axis, offset in zip(read.axes, read.offset, strict=True):
+            if axis == problem.scope.grid.time_name:
+                start.append(0)
+                stop.append(time.num)
+            else:
+                start.append(ranges[axis][0] + offset)
+                stop.append(ranges[axis][1] + offset)
+        problem.store.find(read).need(tuple(start), tuple(stop))
+
+
+def _extents(problem: Problem) -> tuple[Extent, ...]:
+    return tuple(
+        Extent(name, profile.axes, tuple(profile.start))
+        for name, profile in sorted(problem.store.profiles.items())
+        if profile.start is not None
+    )
+
+
+def _operands(problem: Problem, compiled: Compiled) -> dict[str, Any]:
+    grid, real = problem.scope.grid, problem.scope.real
+    profiles = {
+        name: profile.build(tuple(profile.start), tuple(profile.stop))
+        for name, profile in sorted(problem.store.profiles.items())
+        if profile.start is not None and profile.stop is not None
+    }
+    wholes = dict(problem.store.wholes)
+    if grid.time is not None:
+        wholes["times"] = jnp.asarray(grid.time.points, real)
+        wholes["dt"] = jnp.asarray(grid.time.step, real)
+    return {"profiles": profiles, "wholes": wholes, "consts": [rule.consts for rule in compiled.book.rules]}
+
+
+def _static_holes(phases: list[Phase], name: str) -> Points:
+    found = Points()
+    for hole in phases[-1].fields[name].holes:
+        if hole.predicate is None:
+            found = found.union(hole.points)
+    return found
+
+
+__all__ = ["Box", "Final", "Plan", "Sweep", "make_plan"]

@@ -1,0 +1,152 @@
+"""The snapshot of a declaration: coupled fields, parameters, what their names mean."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..errors import DeclarationError, PlanningError
+from ..field import Along, Assignment, Field, Interpolate, Whole
+from ..region import Layout
+from ..stencil import Labelled as LabelledSpec
+from ..stencil import Scope, Static, WholeArray
+from ._arrays import axis_coordinates, label_dataarray
+from ._store import Store, check_covers
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Fields on one grid with a copy of their assignments, the scope of names, and the arrays."""
+
+    fields: tuple[Field, ...]
+    assignments: dict[str, tuple[Assignment, ...]]
+    scope: Scope
+    store: Store
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fields, in the order given."""
+        return tuple(one.name for one in self.fields)
+
+
+def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
+    """Checks that the fields make one problem and classifies the parameters."""
+    together = (fields,) if isinstance(fields, Field) else tuple(fields) if isinstance(fields, Sequence) else ()
+    if not together or not all(isinstance(one, Field) for one in together):
+        raise DeclarationError("solve takes a field or a sequence of coupled fields.")
+    grid, names = together[0].grid, [one.name for one in together]
+    if len(set(names)) < len(names):
+        raise DeclarationError(f"Two fields have the same name among {', '.join(names)}; give each its own.")
+    for one in together:
+        if one.grid != grid:
+            raise DeclarationError(f"Fields `{names[0]}` and `{one.name}` are on different grids; coupled fields share one.")
+        if not one.assignments:
+            raise PlanningError(f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0.")
+    layouts = {one.name: one.layout for one in together}
+    dtypes = {one.name: _field_dtype(one) for one in together}
+    real = np.dtype(jnp.finfo(jnp.result_type(float)).dtype)
+    inexact = [d for d in dtypes.values() if jnp.issubdtype(d, jnp.inexact)]
+    if inexact:
+        real = np.dtype(max((jnp.finfo(d).dtype for d in inexact), key=lambda d: np.dtype(d).itemsize))
+    store = Store(grid, real)
+    reserved = {*names, *grid.names, *(f"d{axis}" for axis in grid.names)}
+    specs: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name in reserved:
+            raise DeclarationError(f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it.")
+        specs[name] = _classify(name, value, grid, real, store)
+    scope = Scope(grid, layouts, dtypes, specs, real)
+    return Problem(together, {one.name: tuple(one.assignments) for one in together}, scope, store)
+
+
+def _field_dtype(one: Field) -> np.dtype:
+    wanted = np.dtype(one.dtype) if one.dtype is not None else jnp.result_type(float)
+    dtype = jax.dtypes.canonicalize_dtype(wanted)
+    if dtype != wanted:
+        raise DeclarationError(
+            f"Field `{one.name}`: dtype {wanted} needs 64-bit arithmetic; run jax.config.update('jax_enable_x64', True) first."
+        )
+    return np.dtype(dtype)
+
+
+def to_precision(value: Any, real: np.dtype) -> jax.Array:
+    """A JAX array of a value, floats and complex numbers in the problem's precision."""
+    array = value if isinstance(value, jax.Array) else jnp.asarray(np.asarray(value))
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        return array.astype(jnp.result_type(real, jnp.complex64) if real.itemsize < 8 else jnp.complex128)
+    return array.astype(real) if jnp.issubdtype(array.dtype, jnp.floating) else array
+
+
+def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) -> Any:
+    if value is None or isinstance(value, bool | int | str | bytes) or (callable(value) and not hasattr(value, "dtype")):
+        return Static(value)
+    if isinstance(value, Whole):
+        return _whole(name, value.array, real, store)
+    if isinstance(value, Along):
+        return _labelled(name, value.axes, value.faces, value.array, grid, real, store)
+    if isinstance(value, xr.DataArray | Interpolate):
+        source = value.array if isinstance(value, Interpolate) else value
+        layout = _dataarray_layout(source, grid)
+        everywhere = {axis: np.arange(size) for axis, size in zip(layout.names, layout.shape, strict=True)}
+        found = label_dataarray(value, layout, f"The parameter `{name}`", everywhere)
+        return _labelled(name, found.axes, layout.faces, found.array, grid, real, store)
+    if isinstance(value, Mapping):
+        raise DeclarationError(f"The parameter `{name}` is a {type(value).__name__}; pass arrays and numbers one by one.")
+    try:
+        shape = np.shape(value)
+    except ValueError:
+        raise DeclarationError(f"The parameter `{name}` is no number and no array, got {type(value).__name__}.") from None
+    space_shape = Layout(grid).space_shape
+    if shape and shape == space_shape:
+        return _labelled(name, grid.space, frozenset(), value, grid, real, store)
+    return _whole(name, value, real, store)
+
+
+def _dataarray_layout(source: xr.DataArray, grid: Any) -> Layout:
+    """Points, or faces on the axes where the DataArray's coordinates are those of the faces."""
+    faces = set()
+    for name in grid.space:
+        if name in source.dims and name in source.coords:
+            numbers = np.asarray(source.coords[name].values)
+            on_faces = axis_coordinates(Layout(grid, frozenset({name})), name)
+            same = numbers.shape == on_faces.shape and np.issubdtype(numbers.dtype, np.number)
+            if same and np.allclose(numbers, on_faces, rtol=0, atol=1e-9 * max(1.0, float(np.ptp(on_faces)))):
+                faces.add(name)
+    return Layout(grid, frozenset(faces))
+
+
+def _whole(name: str, value: Any, real: np.dtype, store: Store) -> WholeArray:
+    try:
+        array = to_precision(value, real)
+    except (TypeError, ValueError):
+        raise DeclarationError(
+            f"The parameter `{name}` is no number and no array, got {type(value).__name__}."
+        ) from None
+    store.wholes[f"parameter {name}"] = array
+    return WholeArray(array.shape, array.dtype)
+
+
+def _labelled(
+    name: str, axes: tuple[str, ...], faces: frozenset[str], value: Any, grid: Any, real: np.dtype, store: Store
+) -> LabelledSpec:
+    array = to_precision(value, real)
+    check_covers(f"parameter {name}", axes, array.shape, grid, faces)
+    order = tuple(axis for axis in grid.names if axis in axes)
+    array = jnp.transpose(array, [axes.index(axis) for axis in order])
+    store.add_array(f"parameter {name}", order, faces, array)
+    return LabelledSpec(order, faces, array.dtype)
+
+
+def check_all_used(problem: Problem) -> None:
+    """Refuses parameters that no rule asked for."""
+    unused = [name for name in problem.scope.parameters if name not in problem.scope.used]
+    if unused:
+        asked = sorted(problem.scope.used)
+        raise PlanningError(
+            f"No rule asks for the parameter `{unused[0]}`. "
+            + (f"Rules ask for {', '.join(asked)}." if asked else "No rule takes a parameter.")
+        )

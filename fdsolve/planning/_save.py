@@ -1,0 +1,106 @@
+"""Which levels are saved."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DeclarationError
+from ..grid import Time
+
+
+class AbstractSave(ABC):
+    """Chooses the levels a solution keeps."""
+
+    @abstractmethod
+    def times(self, time: Time) -> np.ndarray:
+        """The times of the saved states, in the units of the time axis."""
+
+
+@dataclass(frozen=True)
+class Every(AbstractSave):
+    """Every n-th level, from level 0."""
+
+    n: int
+
+    def times(self, time: Time) -> np.ndarray:
+        return time.points[:: self.n]
+
+
+@dataclass(frozen=True)
+class At(AbstractSave):
+    """Given times, interpolated linearly between levels."""
+
+    at: tuple[float, ...]
+
+    def times(self, time: Time) -> np.ndarray:
+        values = np.asarray(self.at, float)
+        slack = 1e-6 * time.step
+        outside = (values < time.start - slack) | (values > time.stop + slack)
+        if outside.any():
+            raise DeclarationError(
+                f"save=fd.at(...): the time {values[outside][0]:g} lies outside the time axis, {time.start:g} to {time.stop:g}."
+            )
+        return np.clip(values, time.start, time.stop)
+
+
+@dataclass(frozen=True)
+class Final(AbstractSave):
+    """The last level alone."""
+
+    def times(self, time: Time) -> np.ndarray:
+        return time.points[-1:]
+
+
+def every(n: int) -> Every:
+    """Keeps every n-th level, from level 0: `solve(u, save=fd.every(10))`."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise DeclarationError(f"fd.every takes a whole number of levels of at least 1, got {n!r}.")
+    return Every(int(n))
+
+
+def at(times: Sequence[float]) -> At:
+    """Keeps given times, interpolated linearly between the levels around each."""
+    values = np.atleast_1d(np.asarray(times, float))
+    if values.ndim != 1 or values.size == 0:
+        raise DeclarationError("fd.at takes one or more times.")
+    return At(tuple(values.tolist()))
+
+
+def final() -> Final:
+    """Keeps the last level alone."""
+    return Final()
+
+
+@dataclass(frozen=True)
+class SavePlan:
+    """Levels to store while marching, and how the saved states are made of them: state k = mix of two stored levels."""
+
+    levels: tuple[int, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    share: tuple[float, ...]
+    times: tuple[float, ...]
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether a saved state lies between levels."""
+        return any(self.share)
+
+
+def plan_saves(save: AbstractSave, time: Time) -> SavePlan:
+    """The levels to store for a choice of times."""
+    times = save.times(time)
+    position = (times - time.start) / time.step
+    left = np.clip(np.floor(position + 1e-9).astype(int), 0, time.num - 1)
+    share = np.where(np.abs(position - left) < 1e-6, 0.0, position - left)
+    right = np.where(share > 0, np.minimum(left + 1, time.num - 1), left)
+    levels = np.unique(np.concatenate([left, right]))
+    return SavePlan(
+        tuple(int(n) for n in levels),
+        tuple(int(k) for k in np.searchsorted(levels, left)),
+        tuple(int(k) for k in np.searchsorted(levels, right)),
+        tuple(float(s) for s in share),
+        tuple(float(t) for t in times),
+    )

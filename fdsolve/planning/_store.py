@@ -1,0 +1,133 @@
+"""The arrays a plan runs on: built once, passed as operands, never part of the plan's identity."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import PlanningError
+from ..grid import Grid
+from ..region import Layout
+from ..schemes import weights as finite_difference_weights
+from ..stencil import ProfileRead
+
+Builder = Callable[[tuple[int, ...], tuple[int, ...]], Any]
+"""Makes an array over the entities start … stop − 1 of each of its axes."""
+
+
+@dataclass
+class Profile:
+    """An array labelled by axes, made once it is known which entities are read."""
+
+    axes: tuple[str, ...]
+    build: Builder
+    start: list[int] | None = None
+    stop: list[int] | None = None
+
+    def need(self, start: tuple[int, ...], stop: tuple[int, ...]) -> None:
+        """Widens the range of entities that will be read."""
+        if self.start is None or self.stop is None:
+            self.start, self.stop = list(start), list(stop)
+        self.start = [min(a, b) for a, b in zip(self.start, start, strict=True)]
+        self.stop = [max(a, b) for a, b in zip(self.stop, stop, strict=True)]
+
+
+@dataclass
+class Store:
+    """All labelled and whole arrays of a problem by operand name."""
+
+    grid: Grid
+    real: Any
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    wholes: dict[str, Any] = field(default_factory=dict)
+
+    def add_array(self, name: str, axes: tuple[str, ...], faces: frozenset[str], array: Any) -> None:
+        """Adds an array over the whole of its axes; beyond walls it is mirrored, on periodic axes it repeats."""
+        array = jnp.asarray(array)
+
+        def build(start: tuple[int, ...], stop: tuple[int, ...]) -> Any:
+            result = array
+            for position, axis in enumerate(axes):
+                if axis == self.grid.time_name:
+                    result = result[start[position] : stop[position]] if position == 0 else result
+                    continue
+                index = self._mirrored(axis, axis in faces, start[position], stop[position])
+                if not np.array_equal(index, np.arange(result.shape[position])):
+                    result = jnp.take(result, index, axis=position)
+            return result
+
+        self.profiles[name] = Profile(axes, build)
+
+    def _mirrored(self, axis: str, face: bool, start: int, stop: int) -> np.ndarray:
+        owner, index = self.grid.axes[axis], np.arange(start, stop)
+        size = owner.size(face)
+        if owner.periodic:
+            return index % size
+        if owner.shift(face):
+            index = np.where(index < 0, -1 - index, index)
+            return np.where(index >= size, 2 * size - 1 - index, index)
+        return np.where((index := np.abs(index)) >= size, 2 * (size - 1) - index, index)
+
+    def find(self, read: ProfileRead) -> Profile:
+        """The profile an operand names; coordinates, spacings and weights are made when first asked for."""
+        if read.name not in self.profiles:
+            self.profiles[read.name] = Profile(read.axes, self._geometry(read.name))
+        return self.profiles[read.name]
+
+    def _geometry(self, name: str) -> Builder:
+        kind, axis, *rest = name.split(" ")
+        face = bool(rest) and rest[0] == "face"
+        owner = self.grid.axes[axis]
+
+        def build(start: tuple[int, ...], stop: tuple[int, ...]) -> Any:
+            if kind == "coordinate":
+                values = owner.positions(face, start[0], stop[0])
+            elif kind == "spacing":
+                values = owner.spacings(face, start[0], stop[0])
+            else:
+                derivative, offsets, index = rest[-3:]
+                reach = [float(part) for part in offsets.split(",")]
+                values = _stretched_weights(owner, face, start[0], stop[0], int(derivative), reach)[:, int(index)]
+            return jnp.asarray(values, self.real)
+
+        return build
+
+
+def _stretched_weights(
+    owner: Any, face: bool, start: int, stop: int, derivative: int, offsets: list[float]
+) -> np.ndarray:
+    """Weights of a finite difference at each entity, from the positions of its neighbours."""
+    here = owner.positions(face, start, stop)
+    columns = []
+    for offset in offsets:
+        halves = owner.shift(face) + round(2 * offset)
+        other = owner.shift(True) == halves % 2
+        moved = (halves - owner.shift(other)) // 2
+        columns.append(owner.positions(other, start + moved, stop + moved))
+    neighbours = np.stack(columns, axis=-1) - here[:, None]
+    return np.stack([finite_difference_weights(derivative, row) for row in neighbours])
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where a run-time array starts: `origin` entities lie before entity 0 on each axis."""
+
+    name: str
+    axes: tuple[str, ...]
+    origin: tuple[int, ...]
+
+
+def check_covers(name: str, axes: tuple[str, ...], shape: tuple[int, ...], grid: Grid, faces: frozenset[str]) -> None:
+    """Refuses an array whose shape is not that of the axes it is labelled by."""
+    layout = Layout(grid, faces)
+    by_name = dict(zip(layout.names, layout.shape, strict=True))
+    for axis in axes:
+        if axis not in by_name:
+            raise PlanningError(f"`{name}` is labelled by axis `{axis}`; the grid has {', '.join(grid.names)}.")
+    wanted = tuple(by_name[axis] for axis in axes)
+    if tuple(shape) != wanted:
+        raise PlanningError(
+            f"`{name}` has shape {tuple(shape)} along ({', '.join(axes)}); the grid has {wanted} there."
+        )

@@ -1,0 +1,84 @@
+"""Which walls a boundary condition acts on: the geometry of its region."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..region import Box, Layout, Part, Points
+
+
+@dataclass(frozen=True, order=True)
+class Side:
+    """One end of a space axis: `upper` or lower."""
+
+    axis: int
+    upper: bool
+
+    def index(self, shape: tuple[int, ...]) -> int:
+        """Position of the outermost point on this side."""
+        return shape[self.axis] - 1 if self.upper else 0
+
+    @property
+    def outward(self) -> int:
+        """+1 or −1: the direction out of the grid."""
+        return 1 if self.upper else -1
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What a condition's region means: wall points by side, and the points that lie on no wall."""
+
+    walls: dict[Side, Points]
+    inner: Points
+
+
+def claim_walls(points: Points, layout: Layout) -> Claims:
+    """Finds the walls that a region lies on.
+
+    A box lies on the walls of the axes on which it is one point thick and at an end (`u[dict(x=0)]`: the lower wall of
+    x alone, corners included). A part with a mask lies on a wall where, away from the other walls, its points have no
+    neighbour inwards in the region. What lies on no wall is an inner region.
+    """
+    shape, walls, inner = layout.space_shape, {}, []
+    for part in points.parts:
+        sides = _thin_sides(part.box, shape) if part.mask is None else _mask_sides(part, shape)
+        rest = Points((part,))
+        for side in sides:
+            at = side.index(shape)
+            face = part.restrict(part.box.with_range(side.axis, at, at + 1))
+            assert face is not None
+            walls[side] = walls.get(side, Points()).union(Points((face,)))
+            rest = rest.subtract(Points((face,)))
+        inner.extend(rest.parts)
+    return Claims(walls, Points(tuple(inner)).merged())
+
+
+def _thin_sides(box: Box, shape: tuple[int, ...]) -> list[Side]:
+    found = []
+    for axis, (start, stop) in enumerate(zip(box.start, box.stop, strict=True)):
+        if stop - start == 1 and start == 0:
+            found.append(Side(axis, False))
+        if stop - start == 1 and stop == shape[axis]:
+            found.append(Side(axis, True))
+    return found
+
+
+def _mask_sides(part: Part, shape: tuple[int, ...]) -> list[Side]:
+    assert part.mask is not None
+    full = np.zeros(shape, bool)
+    full[part.box.slices((0,) * len(shape))] = part.mask
+    found = []
+    for axis in range(len(shape)):
+        for upper in (False, True):
+            side = Side(axis, upper)
+            at = side.index(shape)
+            face = np.take(full, at, axis=axis)
+            behind = np.take(full, at - side.outward, axis=axis) if shape[axis] > 1 else np.zeros_like(face)
+            away = np.ones(face.shape, bool)
+            for other in range(face.ndim):
+                edge = np.zeros(face.shape[other], bool)
+                edge[[0, -1]] = face.shape[other] > 2
+                away &= ~edge.reshape([-1 if a == other else 1 for a in range(face.ndim)])
+            if (face & ~behind & away).any():
+                found.append(side)
+    return found

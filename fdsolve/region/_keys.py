@@ -1,0 +1,114 @@
+"""Indices, slices, lists and coordinates of one axis, turned into positions."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..errors import DeclarationError
+from ._box import Box
+from ._layout import Layout
+from ._points import Points
+from ._terms import Term, Terms
+
+MAX_RUNS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The positions a key picks on each axis of a layout; an axis indexed by a single integer is dropped from its shape."""
+
+    layout: Layout
+    positions: tuple[np.ndarray, ...]
+    dropped: tuple[bool, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape an array assigned to this selection broadcasts to."""
+        return tuple(p.size for p, gone in zip(self.positions, self.dropped, strict=True) if not gone)
+
+    @property
+    def kept_axes(self) -> tuple[str, ...]:
+        """Names of the axes of `shape`."""
+        return tuple(name for name, gone in zip(self.layout.names, self.dropped, strict=True) if not gone)
+
+    def to_terms(self) -> Terms:
+        """The selection as terms: few runs of positions give boxes, many give a mask."""
+        has_time = self.layout.grid.time is not None
+        levels = np.zeros(self.layout.num_levels, bool)
+        levels[self.positions[0] if has_time else slice(None)] = True
+        space = self.positions[1:] if has_time else self.positions
+        runs = [_runs(p) for p in space]
+        shape = self.layout.space_shape
+        if all(len(r) <= MAX_RUNS for r in runs):
+            boxes = [Box(tuple(a for a, _ in c), tuple(b for _, b in c)) for c in product(*runs)]
+            points = Points(tuple(p for box in boxes for p in Points.of_box(box).parts))
+        else:
+            mask = np.zeros(shape, bool)
+            mask[np.ix_(*space)] = True
+            points = Points.of_mask(Box.of_shape(shape), mask)
+        return Terms(self.layout, (Term(levels, points),))
+
+
+def _runs(positions: np.ndarray) -> list[tuple[int, int]]:
+    ordered = np.unique(positions)
+    cuts = np.flatnonzero(np.diff(ordered) != 1) + 1
+    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(ordered, cuts)]
+
+
+def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np.ndarray, bool]:
+    """Positions that an integer, slice or list picks on one axis, and whether the axis is dropped."""
+    size = layout.shape[layout.names.index(axis)]
+    if isinstance(key, bool | np.bool_):
+        raise DeclarationError(f"{what}: `{key}` is no position on axis `{axis}`; give an integer, slice or list.")
+    if isinstance(key, int | np.integer):
+        return np.array([_position(int(key), size, axis, what)]), True
+    if isinstance(key, slice):
+        for part in (key.start, key.stop, key.step):
+            if part is not None and not isinstance(part, int | np.integer):
+                raise DeclarationError(
+                    f"{what}: slices in `[]` take integer positions, got {part!r} on axis `{axis}`. "
+                    f"For coordinates write `.loc[dict({axis}=...)]`."
+                )
+        if key.step == 0:
+            raise DeclarationError(f"{what}: the step of the slice on axis `{axis}` is zero.")
+        for bound, last in ((key.start, size - 1), (key.stop, size)):
+            if bound is not None and not -size <= bound <= max(size, last):
+                raise DeclarationError(
+                    f"{what}: the slice bound {bound} lies outside axis `{axis}`, which has {size} points."
+                )
+        return np.arange(size)[key], False
+    array = np.asarray(key)
+    if array.dtype == bool and array.ndim == 1:
+        if array.size != size:
+            raise DeclarationError(f"{what}: the mask on axis `{axis}` has {array.size} entries; it needs {size}.")
+        return np.flatnonzero(array), False
+    if array.ndim == 1 and (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+        return np.array([_position(int(k), size, axis, what) for k in array], int), False
+    raise DeclarationError(
+        f"{what}: {key!r} is no key for axis `{axis}`; give an integer, a slice, a list of integers or `...`."
+    )
+
+
+def _position(key: int, size: int, axis: str, what: str) -> int:
+    if not -size <= key < size:
+        raise DeclarationError(f"{what}: position {key} lies outside axis `{axis}`, which has {size} points.")
+    return key % size
+
+
+def resolve_coordinate_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np.ndarray, bool]:
+    """Positions that a coordinate, a slice of coordinates (both ends included) or a list of them picks on one axis."""
+    owner = layout.grid.axes[axis]
+    place = () if axis == layout.grid.time_name else (axis in layout.faces,)
+    try:
+        if isinstance(key, slice):
+            if key.step is not None:
+                raise DeclarationError(f"a slice of coordinates has no step; got {key.step!r}.")
+            start, stop = owner.indices_between(key.start, key.stop, *place)
+            return np.arange(start, stop), False
+        if np.ndim(key) == 0:
+            return np.array([owner.index_of(key, *place)]), True
+        return np.array([owner.index_of(value, *place) for value in np.asarray(key)], int), False
+    except DeclarationError as error:
+        raise DeclarationError(f"{what}, axis `{axis}`: {error}") from None

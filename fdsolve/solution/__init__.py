@@ -1,0 +1,3 @@
+"""Solutions: saved states, as arrays and as xarray."""
+
+from ._solution import Solution as Solution

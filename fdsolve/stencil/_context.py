@@ -1,0 +1,232 @@
+"""The context a rule is traced in: it turns reads at offsets into operands."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from ..errors import DeclarationError, PlanningError
+from ..region import Layout
+from ..schemes import weights as finite_difference_weights
+from ..views import AbstractContext, AbstractView, CoordinateView, FieldView, ParameterView, Shift, show_shift
+from ._operands import Operand, ProfileRead, StateRead, WholeRead
+from ._scope import Labelled, Scope, Static, WholeArray
+
+Reader = Callable[[Operand, tuple[int, ...], Any], jax.Array]
+"""Gives the (traced) value of an operand of a shape and dtype."""
+
+
+class FieldResolver(Protocol):
+    """Answers a read near a hole instead of the plain read: see `fdsolve.planning`."""
+
+    def __call__(self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]) -> jax.Array: ...
+
+
+@dataclass(eq=False)
+class RuleContext(AbstractContext):
+    """Where a rule stands (`target`, moved by `base` points), what it may read, and who answers.
+
+    `stage` marks a rate: it reads the stage and no older level. `wall` moves coordinates (not reads) by half steps, for
+    coefficients of a condition on a wall between points.
+    """
+
+    scope: Scope
+    target: Layout
+    reader: Reader
+    what: str
+    stage: bool = False
+    may_read_fields: bool = True
+    base: tuple[int, ...] = ()
+    wall: dict[str, Fraction] = field(default_factory=dict)
+    resolver: FieldResolver | None = None
+    shifted_constants: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.grid = self.scope.grid
+        self.base = self.base or (0,) * len(self.grid.space)
+
+    def read_field(self, name: str, shift: Shift) -> jax.Array:
+        level, offset = self._level(name, shift), self._index_offset(name, self.scope.layouts[name], shift)
+        if not self.may_read_fields:
+            raise PlanningError(f"{self.what} reads `{name}`; here only coordinates, time and parameters are known.")
+        if self.resolver is not None:
+            return self.resolver(self, name, level, offset)
+        return self.read_state(name, level, offset)
+
+    def read_state(self, name: str, level: int, offset: tuple[int, ...]) -> jax.Array:
+        """The value of a field at an index offset, as an operand."""
+        return self.reader(StateRead(name, level, offset), (), self.scope.dtypes[name])
+
+    def read_parameter(self, name: str, shift: Shift) -> jax.Array:
+        spec = self.scope.parameters[name]
+        assert isinstance(spec, Labelled)
+        self.scope.used.add(name)
+        layout = Layout(self.grid, spec.faces)
+        offsets = self._index_offset(name, layout, shift, spec.axes)
+        by_axis = dict(zip(self.grid.space, offsets, strict=True))
+        if self.grid.time_name in spec.axes:
+            by_axis[self.grid.time_name] = self._level(name, shift, any_level=True)
+        offset = tuple(by_axis[axis] for axis in spec.axes)
+        return self.reader(ProfileRead(f"parameter {name}", spec.axes, offset), (), spec.dtype)
+
+    def read_coordinate(self, axis: str, shift: Shift) -> jax.Array:
+        if axis == self.grid.time_name:
+            return self._time()
+        moved = list(shift)
+        moved[self.grid.names.index(axis)] += self.wall.get(axis, Fraction(0))
+        face, index = self._entity(axis, tuple(moved))
+        name = f"coordinate {axis}" + (" face" if face else "")
+        return self.reader(ProfileRead(name, (axis,), (index,)), (), self.scope.real)
+
+    def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
+        owner = self.grid.axes[axis]
+        if owner.uniform:
+            return float(finite_difference_weights(derivative, offsets)[index] / owner.step**derivative)
+        face, at = self._entity(axis, shift)
+        reach = ",".join(f"{o:g}" for o in offsets)
+        name = f"weight {axis}{' face' if face else ''} {derivative} {reach} {index}"
+        return self.reader(ProfileRead(name, (axis,), (at,)), (), self.scope.real)
+
+    def note_shifted_constant(self, value: Any) -> None:
+        if isinstance(value, jax.core.Tracer):
+            self.shifted_constants.append(value)
+
+    def _time(self) -> jax.Array:
+        return self.reader(WholeRead("t"), (), self.scope.real)
+
+    def _level(self, name: str, shift: Shift, any_level: bool = False) -> int:
+        if self.grid.time is None:
+            return 0
+        moved = shift[self.grid.names.index(self.grid.time_name)]
+        key = f'`{name}[{show_shift(shift, self.grid.names)}]`'
+        if moved.denominator != 1:
+            raise PlanningError(f"{self.what} reads {key}: time offsets are whole levels.")
+        if moved > 0 and not any_level:
+            raise PlanningError(
+                f"{self.what} reads {key}, a later level, which is not known yet. "
+                f'Read older levels ("{self.grid.time_name}-1") or the same one.'
+            )
+        if moved < 0 and self.stage and not any_level:
+            raise PlanningError(
+                f"{self.what} reads {key}, an older level; a rate is read at its stage only. "
+                f"Drop the time offset, or assign a plain update rule instead of `fd.rate`."
+            )
+        return int(moved)
+
+    def _index_offset(
+        self, name: str, layout: Layout, shift: Shift, axes: tuple[str, ...] | None = None
+    ) -> tuple[int, ...]:
+        offset = []
+        for position, axis in enumerate(self.grid.space):
+            if axes is not None and axis not in axes:
+                offset.append(0)
+                continue
+            moved = shift[self.grid.names.index(axis)]
+            halves = self.target.shift(axis) + 2 * moved - layout.shift(axis)
+            if halves % 2:
+                place = "faces" if axis in layout.faces else "points"
+                raise PlanningError(
+                    f"{self.what} reads `{name}[{show_shift(shift, self.grid.names)}]`, which lies between the {place} "
+                    f'of axis `{axis}` where `{name}` lives. Read it half a step away, "{axis}-1/2" or "{axis}+1/2".'
+                )
+            offset.append(int(halves) // 2 + self.base[position])
+        return tuple(offset)
+
+    def _entity(self, axis: str, shift: Shift) -> tuple[bool, int]:
+        """Whether the moved point lies on faces of the axis, and its index offset from the target."""
+        owner, position = self.grid.axes[axis], self.grid.space.index(axis)
+        halves = int(self.target.shift(axis) + 2 * shift[self.grid.names.index(axis)])
+        face = owner.shift(True) == halves % 2
+        return face, (halves - owner.shift(face)) // 2 + self.base[position]
+
+    def zero_shift(self) -> Shift:
+        """No offset."""
+        return (Fraction(0),) * len(self.grid.names)
+
+    def argument(self, name: str, parameter: inspect.Parameter) -> Any:
+        """The value of a rule's argument, found by its name."""
+        scope = self.scope
+        if name in scope.layouts:
+            return FieldView(name, scope.layouts[name], self)
+        if name in self.grid.names:
+            return self.read_coordinate(name, self.zero_shift())
+        if name.startswith("d") and name[1:] in self.grid.names:
+            return self._spacing(name[1:])
+        if name in scope.parameters:
+            spec = scope.parameters[name]
+            scope.used.add(name)
+            if isinstance(spec, Static):
+                return spec.value
+            if isinstance(spec, Labelled):
+                return ParameterView(name, spec.axes, spec.faces, self)
+            return self.reader(WholeRead(f"parameter {name}"), spec.shape, spec.dtype)
+        if parameter.default is not inspect.Parameter.empty:
+            return parameter.default
+        raise PlanningError(
+            f"{self.what} asks for `{name}`, which is not known. Known are {scope.describe_known()}. "
+            f"Pass it to `solve` as a keyword: {name}=..."
+        )
+
+    def _spacing(self, axis: str) -> Any:
+        owner = self.grid.axes[axis]
+        if axis == self.grid.time_name:
+            return self.reader(WholeRead("dt"), (), self.scope.real)
+        if owner.uniform:
+            return np.asarray(owner.step, self.scope.real)[()]
+        face, index = self._entity(axis, self.zero_shift())
+        return self.reader(ProfileRead(f"spacing {axis}" + (" face" if face else ""), (axis,), (index,)), (), self.scope.real)
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        """Calls a rule with its arguments found by name; its result may be a view, taken at the point."""
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            raise DeclarationError(
+                f"{self.what}: the arguments of {function!r} have no names to be found by; wrap it in a function."
+            ) from None
+        arguments, keywords = [], {}
+        for name, parameter in signature.parameters.items():
+            if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                raise DeclarationError(f"{self.what}: a rule's arguments are named one by one; `*{name}` is not.")
+            value = self.argument(name, parameter)
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                keywords[name] = value
+            else:
+                arguments.append(value)
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as error:
+            if any(name in str(error) for name in _VIEW_NAMES):
+                raise DeclarationError(
+                    f"{self.what} hands a field to a function that takes values. Write `u[...]` for its value at the "
+                    f"point, or `fd.apply(function, u)` for a quantity that can be differenced. ({error})"
+                ) from error
+            raise
+
+
+_VIEW_NAMES = ("fdsolve.views", "FieldView", "ParameterView", "Pointwise", "Derivative", "FluxDivergence", "Moved")
+
+
+def take_value(result: Any) -> Any:
+    """The value at the point of what a rule returned."""
+    return result[...] if isinstance(result, AbstractView) else result
+
+
+def pick_component(result: Any, component: int, names: tuple[str, ...], what: str) -> Any:
+    """One of several results of a rule for fields set together."""
+    if isinstance(result, Mapping):
+        if set(result) != set(names):
+            raise DeclarationError(f"{what} returned {', '.join(map(str, result))}; wanted {', '.join(names)}.")
+        return result[names[component]]
+    if not isinstance(result, tuple | list) or len(result) != len(names):
+        raise DeclarationError(
+            f"{what} returned {type(result).__name__}; fields set together want a tuple or dict of {len(names)} values."
+        )
+    return result[component]
+
+
+__all__ = ["CoordinateView", "FieldResolver", "Reader", "RuleContext", "WholeArray", "pick_component", "take_value"]

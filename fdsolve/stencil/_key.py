@@ -1,0 +1,66 @@
+"""Structural identity of jaxprs: two traces of the same rule are equal, whatever arrays they were traced with."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import jax.extend.core as jex
+import numpy as np
+
+
+class _Identity:
+    """An unhashable thing, equal to itself alone; holds it, so that its id is not used again."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any):
+        self.thing = thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.thing is other.thing
+
+
+def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
+    """A hashable value, equal for jaxprs that compute the same from arguments of the same types."""
+    numbers: dict[Any, int] = {}
+
+    def number(var: Any) -> int:
+        return numbers.setdefault(var, len(numbers))
+
+    def atom(value: Any) -> Hashable:
+        if isinstance(value, jex.Literal):
+            array = np.asarray(value.val)
+            return ("literal", array.tobytes(), array.dtype.str, str(value.aval))
+        return number(value)
+
+    inputs = tuple((number(v), str(v.aval)) for v in (*jaxpr.constvars, *jaxpr.invars))
+    equations = tuple(
+        (
+            eqn.primitive.name,
+            tuple(atom(v) for v in eqn.invars),
+            tuple((number(v), str(v.aval)) for v in eqn.outvars),
+            _value_key(eqn.params),
+        )
+        for eqn in jaxpr.eqns
+    )
+    return (len(jaxpr.constvars), inputs, equations, tuple(atom(v) for v in jaxpr.outvars))
+
+
+def _value_key(value: Any) -> Hashable:
+    if isinstance(value, jex.ClosedJaxpr):
+        return ("closed", jaxpr_key(value.jaxpr), tuple(_value_key(c) for c in value.consts))
+    if isinstance(value, jex.Jaxpr):
+        return ("jaxpr", jaxpr_key(value))
+    if isinstance(value, dict):
+        return tuple((name, _value_key(part)) for name, part in sorted(value.items()))
+    if isinstance(value, tuple | list):
+        return tuple(_value_key(part) for part in value)
+    if isinstance(value, np.ndarray | np.generic):
+        return (value.tobytes(), value.dtype.str, value.shape)
+    try:
+        hash(value)
+    except TypeError:
+        return _Identity(value)
+    return value

@@ -1,0 +1,90 @@
+"""Affinity: linearity propagated through the jaxpr of a rule, and the weights of the rules that have it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+
+CONSTANT, AFFINE, NONLINEAR = 0, 1, 2
+
+_LINEAR = frozenset(
+    {
+        "add", "add_any", "sub", "neg", "reduce_sum", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "slice",
+        "concatenate", "stack", "unstack", "transpose", "rev", "pad", "copy", "copy_p", "cumsum", "split",
+        "optimization_barrier",
+    }
+)  # fmt: skip
+_BILINEAR = frozenset({"mul", "dot_general"})
+_CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2"})
+
+
+def output_degrees(jaxpr: jex.Jaxpr, degrees: Sequence[int]) -> list[int]:
+    """CONSTANT, AFFINE or NONLINEAR for each output, given the same for each input (constvars first)."""
+    known: dict[Any, int] = dict(zip((*jaxpr.constvars, *jaxpr.invars), degrees, strict=True))
+
+    def degree(value: Any) -> int:
+        return CONSTANT if isinstance(value, jex.Literal) else known[value]
+
+    for eqn in jaxpr.eqns:
+        known.update(zip(eqn.outvars, _equation_degrees(eqn, [degree(v) for v in eqn.invars]), strict=True))
+    return [degree(v) for v in jaxpr.outvars]
+
+
+def _equation_degrees(eqn: Any, degrees: list[int]) -> list[int]:
+    name, worst = eqn.primitive.name, max(degrees, default=CONSTANT)
+    if worst == CONSTANT:
+        found = CONSTANT
+    elif worst == NONLINEAR:
+        found = NONLINEAR
+    elif name in _LINEAR or (name == "integer_pow" and eqn.params["y"] == 1):
+        found = AFFINE
+    elif name in _BILINEAR:
+        found = AFFINE if degrees.count(CONSTANT) == 1 else NONLINEAR
+    elif name == "div":
+        found = AFFINE if degrees[1] == CONSTANT else NONLINEAR
+    elif name == "select_n":
+        found = AFFINE if degrees[0] == CONSTANT else NONLINEAR
+    elif name in ("gather", "dynamic_slice"):
+        found = AFFINE if all(d == CONSTANT for d in degrees[1:]) else NONLINEAR
+    elif name == "convert_element_type":
+        found = AFFINE if _keeps_linearity(eqn.invars[0].aval.dtype, eqn.params["new_dtype"]) else NONLINEAR
+    elif name in _CALLS:
+        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        closed = inner if isinstance(inner, jex.ClosedJaxpr) else None
+        body = closed.jaxpr if closed is not None else inner
+        return output_degrees(body, [CONSTANT] * len(body.constvars) + degrees)
+    else:
+        found = NONLINEAR
+    return [found] * len(eqn.outvars)
+
+
+def _keeps_linearity(old: Any, new: Any) -> bool:
+    """Between floats of any precision, and from real to complex; not to integers, nor from complex to real."""
+    if not jnp.issubdtype(old, jnp.inexact) or not jnp.issubdtype(new, jnp.inexact):
+        return False
+    return not jnp.issubdtype(old, jnp.complexfloating) or bool(jnp.issubdtype(new, jnp.complexfloating))
+
+
+def depends_on(jaxpr: jex.Jaxpr, marked: Sequence[bool]) -> list[bool]:
+    """For each output, whether it depends on a marked input (constvars first)."""
+    known: dict[Any, bool] = dict(zip((*jaxpr.constvars, *jaxpr.invars), marked, strict=True))
+    for eqn in jaxpr.eqns:
+        hit = any(known[v] for v in eqn.invars if not isinstance(v, jex.Literal))
+        known.update(dict.fromkeys(eqn.outvars, hit))
+    return [False if isinstance(v, jex.Literal) else known[v] for v in jaxpr.outvars]
+
+
+def linear_weights(function: Callable[..., Any], num_reads: int, dtype: Any) -> tuple[list[Any], Any]:
+    """Weights and constant of an affine scalar function of `num_reads` scalars: f(r) = Σ w_k r_k + f(0).
+
+    Exact up to rounding: each weight is f(e_k) − f(0) taken as a derivative, so complex weights keep both parts.
+    """
+    import jax
+
+    zeros = tuple(jnp.zeros((), dtype) for _ in range(num_reads))
+    constant, pushforward = jax.linearize(function, *zeros)
+    columns = np.eye(num_reads)
+    found = [pushforward(*(jnp.asarray(e, dtype) for e in row)) for row in columns]
+    return found, constant

@@ -1,0 +1,55 @@
+"""What the names in a rule mean: fields, axes, spacings, the time, parameters."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..grid import Grid
+from ..region import Layout
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A parameter read like a field: an array over some of the grid's axes."""
+
+    axes: tuple[str, ...]
+    faces: frozenset[str]
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class WholeArray:
+    """A parameter that arrives whole: a scalar, or an array that no axis labels."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Static:
+    """A parameter that is no array (an integer, a flag, a function): rules see it itself."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """The names a rule can ask for. `real` is the dtype of coordinates and time; `used` collects parameters asked for."""
+
+    grid: Grid
+    layouts: dict[str, Layout]
+    dtypes: dict[str, Any]
+    parameters: dict[str, Labelled | WholeArray | Static]
+    real: np.dtype
+    used: set[str] = field(default_factory=set)
+
+    def describe_known(self) -> str:
+        """The known names, for messages."""
+        groups = [
+            ("fields", list(self.layouts)),
+            ("axes", list(self.grid.names)),
+            ("spacings", [f"d{name}" for name in self.grid.names]),
+            ("parameters", list(self.parameters)),
+        ]
+        return "; ".join(f"{title}: {', '.join(names)}" for title, names in groups if names)

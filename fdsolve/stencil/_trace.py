@@ -1,0 +1,181 @@
+"""Tracing: a rule becomes a scalar function of the operands it reads."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError, PlanningError
+from ._context import Reader
+from ._key import jaxpr_key
+from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees
+from ._operands import Operand, ProfileRead, StateRead
+from ._scalarise import needs_scalarising, scalarise
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A rule as data: a jaxpr from its operands to one scalar. Equal and hashed by structure; `consts` are arrays.
+
+    `degree` tells whether it is constant, affine or nonlinear in the fields it reads.
+    """
+
+    operands: tuple[Operand, ...]
+    jaxpr: Any
+    consts: tuple[Any, ...]
+    dtype: Any
+    degree: int
+    key: Hashable = field(repr=False)
+
+    @property
+    def reads(self) -> tuple[StateRead, ...]:
+        """The operands that are values of fields."""
+        return tuple(o for o in self.operands if isinstance(o, StateRead))
+
+    @property
+    def affine(self) -> bool:
+        """Whether the rule is affine in the fields it reads."""
+        return self.degree <= AFFINE
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Traced) and self.operands == other.operands and self.key == other.key
+
+    def function(self, consts: tuple[Any, ...]) -> Callable[..., jax.Array]:
+        """The rule as a function of its operands' scalar values."""
+        run = jex.jaxpr_as_fun(jex.ClosedJaxpr(self.jaxpr, list(consts)))
+        return lambda *values: run(*values)[0]
+
+
+@dataclass
+class _Found:
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any) -> Traced:
+    """Traces a rule.
+
+    `call(reader)` evaluates it, asking `reader` for operands, and returns its value and the plain values it used at
+    offsets. `dtype` is that of the field it defines. The rule is evaluated twice: to find what it reads, and to record
+    it as a function of that.
+    """
+    found: dict[Operand, _Found] = {}
+
+    def discover(seed: jax.Array) -> Any:
+        def reader(operand: Operand, shape: tuple[int, ...], of: Any) -> jax.Array:
+            found.setdefault(operand, _Found(shape, of))
+            return jnp.broadcast_to(jax.lax.convert_element_type(seed, of), shape)
+
+        return call(reader)[0]
+
+    jax.make_jaxpr(discover)(np.float32(0.5))
+    operands = tuple(sorted(found, key=lambda o: (type(o).__name__, repr(o))))
+    num_shifted = 0
+
+    def record(*values: Any) -> tuple[Any, ...]:
+        nonlocal num_shifted
+        known = dict(zip(operands, values, strict=True))
+        result, shifted = call(lambda operand, shape, of: known[operand])
+        num_shifted = len(shifted)
+        return (_checked_scalar(result, what, dtype), *shifted)
+
+    specs = [jax.ShapeDtypeStruct(found[o].shape, found[o].dtype) for o in operands]
+    closed = jax.make_jaxpr(record)(*specs)
+    if num_shifted:
+        _check_shifted(closed, operands, what)
+    closed = _simplify(closed, specs)
+    return _finish(closed, operands, dtype)
+
+
+def trace_window(function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> jex.ClosedJaxpr:
+    """The scalar jaxpr of a function of one window array: its inputs are the window's entries in row-major order."""
+    closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(shape, dtype))
+    scalars = [jax.ShapeDtypeStruct((), dtype)] * int(np.prod(shape))
+    return jax.make_jaxpr(lambda *values: scalarise(closed, [shape])(*values))(*scalars)
+
+
+def constant_rule(value: complex, dtype: Any) -> Traced:
+    """The rule that gives one number everywhere."""
+    return trace(lambda reader: (np.asarray(value, dtype), []), "a constant", dtype)
+
+
+def _finish(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: Any) -> Traced:
+    jaxpr, used = _drop_unused(closed.jaxpr)
+    operands = tuple(operands[i] for i in used)
+    degrees = [CONSTANT] * len(jaxpr.constvars) + [AFFINE if isinstance(o, StateRead) else CONSTANT for o in operands]
+    degree = max(output_degrees(jaxpr, degrees), default=NONLINEAR)
+    return Traced(operands, jaxpr, tuple(closed.consts), np.dtype(dtype), degree, jaxpr_key(jaxpr))
+
+
+def _drop_unused(jaxpr: jex.Jaxpr) -> tuple[jex.Jaxpr, list[int]]:
+    """The jaxpr without equations that nothing needs, and without the inputs that are then unused."""
+    needed = {v for v in jaxpr.outvars if not isinstance(v, jex.Literal)}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or any(v in needed for v in eqn.outvars):
+            kept.append(eqn)
+            needed.update(v for v in eqn.invars if not isinstance(v, jex.Literal))
+    used = [i for i, v in enumerate(jaxpr.invars) if v in needed]
+    inputs = [jaxpr.invars[i] for i in used]
+    return jaxpr.replace(invars=inputs, eqns=kept[::-1], debug_info=_debug_info(jaxpr, used)), used
+
+
+def _debug_info(jaxpr: jex.Jaxpr, used: list[int]) -> Any:
+    info = jaxpr.debug_info
+    names = getattr(info, "arg_names", None)
+    if names is None or len(names) != len(jaxpr.invars):
+        return info
+    return info._replace(arg_names=tuple(names[i] for i in used))
+
+
+def _simplify(closed: jex.ClosedJaxpr, specs: list[jax.ShapeDtypeStruct]) -> jex.ClosedJaxpr:
+    """The jaxpr of the first output with small inner arrays taken apart."""
+    jaxpr = closed.jaxpr
+    first = jaxpr.replace(outvars=jaxpr.outvars[:1], debug_info=_one_result(jaxpr.debug_info))
+    whole = jex.ClosedJaxpr(first, closed.consts)
+    if not needs_scalarising(first):
+        return whole
+    shapes = [None if spec.shape else () for spec in specs]
+    return jax.make_jaxpr(lambda *values: scalarise(whole, shapes)(*values))(*specs)
+
+
+def _one_result(info: Any) -> Any:
+    paths = getattr(info, "result_paths", None)
+    return info._replace(result_paths=paths[:1]) if isinstance(paths, tuple) else info
+
+
+def _check_shifted(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], what: str) -> None:
+    local = [isinstance(o, StateRead | ProfileRead) for o in operands]
+    if any(depends_on(closed.jaxpr, [False] * len(closed.jaxpr.constvars) + local)[1:]):
+        raise PlanningError(
+            f"{what} differences a product of a view and a value taken at one point (a coordinate, or `u[...]`): the "
+            f"value would not move with the point. Use views throughout: `u` instead of `u[...]`, "
+            f"`fd.apply(jnp.sin, fd.coordinate(u, 'x'))` instead of `jnp.sin(x)`."
+        )
+
+
+def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
+    if result is None:
+        raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point.")
+    if isinstance(result, tuple | list | dict):
+        raise DeclarationError(f"{what} returned a {type(result).__name__}; to set several fields use `fd.together`.")
+    try:
+        value = jnp.asarray(result)
+    except TypeError:
+        raise DeclarationError(f"{what} returned {type(result).__name__}; a rule returns a number.") from None
+    if value.shape != ():
+        raise DeclarationError(
+            f"{what} returned an array of shape {value.shape}; a rule is a scalar function of one point."
+        )
+    if jnp.issubdtype(value.dtype, jnp.complexfloating) and not jnp.issubdtype(dtype, jnp.complexfloating):
+        raise DeclarationError(f"{what} returned a complex value for a real field; declare the field with dtype=complex.")
+    if jnp.issubdtype(value.dtype, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):
+        raise DeclarationError(f"{what} returned {value.dtype} for a field of dtype {np.dtype(dtype)}.")
+    return value.astype(dtype)

@@ -1,0 +1,244 @@
+"""Views: what a rule reads. A view gives the value at an offset; arithmetic on views is lazy."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from ..errors import DeclarationError
+from ..grid import Grid
+from ..region import Layout
+from ._offsets import Shift, add_shifts, parse_offsets, show_shift
+
+
+class AbstractContext(ABC):
+    """What a view needs to know while a rule is traced: where it stands, and how to read."""
+
+    grid: Grid
+    target: Layout
+    what: str
+
+    @abstractmethod
+    def read_field(self, name: str, shift: Shift) -> jax.Array:
+        """The value of a field at the rule's point moved by `shift`."""
+
+    @abstractmethod
+    def read_parameter(self, name: str, shift: Shift) -> jax.Array:
+        """The value of a parameter that is labelled by axes, at the rule's point moved by `shift`."""
+
+    @abstractmethod
+    def read_coordinate(self, axis: str, shift: Shift) -> jax.Array:
+        """The coordinate of the rule's point moved by `shift`."""
+
+    @abstractmethod
+    def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
+        """Weight `index` of the finite difference over `offsets` (in steps) for a derivative at the moved point."""
+
+    @abstractmethod
+    def note_shifted_constant(self, value: Any) -> None:
+        """Tells that a plain value was used at an offset: it must be the same at every point."""
+
+    def parity(self, axis: str, shift: Shift) -> int:
+        """0 where the moved point lies on a multiple of a step from the lower wall, 1 half-way between."""
+        moved = shift[self.grid.names.index(axis)]
+        return int(self.target.shift(axis) + 2 * moved) % 2
+
+
+class AbstractView(ABC):
+    """A quantity a rule can read at its point and at offsets from it.
+
+    `view[...]` is the value at the point, `view["x+1"]` at a neighbour: JAX scalars. Arithmetic on views gives views
+    that can be read and differenced again; `fd.apply` lifts any other function.
+    """
+
+    __array_ufunc__ = None
+
+    context: AbstractContext
+
+    @abstractmethod
+    def value(self, shift: Shift) -> jax.Array:
+        """The value at the rule's point moved by `shift`."""
+
+    @abstractmethod
+    def parity(self, axis: str) -> int | None:
+        """0 or 1: where the view's own points lie on a space axis, in half steps; None if it lies anywhere."""
+
+    def __getitem__(self, key: Any) -> jax.Array:
+        return self.value(parse_offsets(key, self.context.grid.names, self.context.what))
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`.")
+
+    def __bool__(self) -> bool:
+        raise DeclarationError(
+            f"{self.context.what}: `{self}` has no truth value while the rule is traced; "
+            f"use `jnp.where({self}[...] > 0, a, b)` instead of `if`."
+        )
+
+    def __iter__(self) -> Any:
+        raise DeclarationError(f"{self.context.what}: `{self}` cannot be iterated over; read it at offsets.")
+
+    def __neg__(self) -> "AbstractView":
+        return apply(operator.neg, self)
+
+    def __pos__(self) -> "AbstractView":
+        return self
+
+    def __abs__(self) -> "AbstractView":
+        return apply(abs, self)
+
+    __hash__ = object.__hash__
+
+
+def _binary(function: Callable[[Any, Any], Any], reverse: bool) -> Callable[[Any, Any], Any]:
+    def method(self: AbstractView, other: Any) -> AbstractView:
+        return apply(function, other, self) if reverse else apply(function, self, other)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(AbstractView, f"__{_name}__", _binary(getattr(operator, _name), False))
+    setattr(AbstractView, f"__r{_name}__", _binary(getattr(operator, _name), True))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(AbstractView, f"__{_name}__", _binary(getattr(operator, _name), False))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FieldView(AbstractView):
+    """A field of the problem, as a rule reads it."""
+
+    name: str
+    layout: Layout
+    context: AbstractContext
+
+    def value(self, shift: Shift) -> jax.Array:
+        return self.context.read_field(self.name, shift)
+
+    def parity(self, axis: str) -> int | None:
+        return self.layout.shift(axis) % 2
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParameterView(AbstractView):
+    """A parameter labelled by axes, read like a field."""
+
+    name: str
+    axes: tuple[str, ...]
+    faces: frozenset[str]
+    context: AbstractContext
+
+    def value(self, shift: Shift) -> jax.Array:
+        return self.context.read_parameter(self.name, shift)
+
+    def parity(self, axis: str) -> int | None:
+        if axis not in self.axes:
+            return None
+        return self.context.grid.axes[axis].shift(axis in self.faces) % 2
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoordinateView(AbstractView):
+    """The coordinate of a space axis, as a quantity that can be differenced."""
+
+    axis: str
+    context: AbstractContext
+
+    def value(self, shift: Shift) -> jax.Array:
+        return self.context.read_coordinate(self.axis, shift)
+
+    def parity(self, axis: str) -> int | None:
+        return None
+
+    def __repr__(self) -> str:
+        return self.axis
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pointwise(AbstractView):
+    """A function of views and plain values, taken point by point."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    context: AbstractContext
+
+    def value(self, shift: Shift) -> jax.Array:
+        values = []
+        for argument in self.arguments:
+            if isinstance(argument, AbstractView):
+                values.append(argument.value(shift))
+            else:
+                if any(shift):
+                    self.context.note_shifted_constant(argument)
+                values.append(argument)
+        return self.function(*values)
+
+    def parity(self, axis: str) -> int | None:
+        found = (part.parity(axis) for part in self.arguments if isinstance(part, AbstractView))
+        return next((p for p in found if p is not None), None)
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__name__", "function")
+        return f"{name}({', '.join(str(part) for part in self.arguments)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moved(AbstractView):
+    """A view seen from an offset: an older level, a neighbour."""
+
+    view: AbstractView
+    by: Shift
+
+    @property
+    def context(self) -> AbstractContext:  # type: ignore[override]
+        return self.view.context
+
+    def value(self, shift: Shift) -> jax.Array:
+        return self.view.value(add_shifts(shift, self.by))
+
+    def parity(self, axis: str) -> int | None:
+        own = self.view.parity(axis)
+        moved = self.by[self.context.grid.names.index(axis)]
+        return None if own is None else int(own - 2 * moved) % 2
+
+    def __repr__(self) -> str:
+        return f"{self.view}[{show_shift(self.by, self.context.grid.names)}]"
+
+
+def move(view: AbstractView, at: Any) -> AbstractView:
+    """The view seen from an offset given as a key, for example `"t-1"`; `None` leaves it where it is."""
+    if at is None:
+        return view
+    return Moved(view, parse_offsets(at, view.context.grid.names, view.context.what))
+
+
+def apply(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Lifts a function of scalars to views: the result can be read and differenced again.
+
+    `fd.apply(jnp.exp, u)` is the view of exp(u). Plain values among the arguments stay as they are.
+    """
+    contexts = [argument.context for argument in arguments if isinstance(argument, AbstractView)]
+    if not contexts:
+        return function(*arguments)
+    return Pointwise(function, arguments, contexts[0])
+
+
+def coordinate(view: AbstractView, axis: str) -> AbstractView:
+    """The coordinate of an axis as a view, so that it moves with the point when differenced.
+
+    `derivative(fd.coordinate(u, "x") * u, "x")` is ∂(x u)/∂x; the argument `x` of a rule is its value at the point.
+    """
+    if axis not in view.context.grid.names:
+        raise DeclarationError(
+            f"{view.context.what}: unknown axis `{axis}`; the axes are {', '.join(view.context.grid.names)}."
+        )
+    return CoordinateView(axis, view.context)
