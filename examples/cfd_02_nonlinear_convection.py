@@ -1,0 +1,47 @@
+"""Nonlinear convection in one dimension: the wave carries itself, and its front steepens.
+
+u_t + u u_x = 0 on 0 ≤ x ≤ 2 m. Lesson 2 of CFD Python (L. A. Barba and G. F. Forsyth, "CFD Python: the 12 steps to
+Navier–Stokes equations", J. Open Source Education 1(9), 21, 2018), with its grid, its time step and its 20 steps.
+"""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import fdsolve as fd
+
+jax.config.update("jax_enable_x64", True)
+
+grid = fd.Grid(t=fd.Time(0.0, 0.5, step=0.025, units="s"), x=fd.Axis(0.0, 2.0, num=41, units="m"))
+u = fd.Field("u", grid, units="m/s")
+
+
+def upwind(u, dt, dx):
+    before = u["t-1"]
+    return before - before * dt / dx * (before - u["t-1", "x-1"])
+
+
+u[...] = upwind
+u[:, 0] = 1.0
+u[0] = 1.0
+u.loc[dict(t=0.0, x=slice(0.5, 1.0))] = 2.0
+
+solution = fd.solve(u)
+
+norm = float(jnp.linalg.norm(solution.final["u"]))  # of the lesson's last array, from its own loop in float64
+assert abs(norm / 7.252186803 - 1) < 1e-6, norm
+
+history = solution.to_xarray().u
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+for level, color in zip(range(0, 21, 4), plt.get_cmap("viridis")(np.linspace(0, 0.9, 6)), strict=True):
+    state = history[level]
+    ax.plot(state.x, state, color=color, lw=1.8, label=f"{float(state.t):.1f} s")
+ax.set(xlabel="x (m)", ylabel="u (m/s)", xlim=(0, 2), title="A wave that carries itself: the crest catches up")
+ax.legend(title="time", frameon=False)
+ax.spines[["top", "right"]].set_visible(False)
+Path("out").mkdir(exist_ok=True)
+fig.savefig("out/cfd_02_nonlinear_convection.png", dpi=150)
+print(f"nonlinear convection: |u| = {norm:.9f}; picture in out/cfd_02_nonlinear_convection.png")
