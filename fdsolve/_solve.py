@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import DeclarationError, RunError
 from .kernels import Arrays
-from .planning import AbstractSave, Plan, make_plan
+from .planning import AbstractSave, Plan, make_plan, show_bytes
 from .region import Box
 from .schemes import AbstractStepper
 from .solution import Solution
@@ -73,7 +73,9 @@ def solve(
 def _join_parameters(parameters: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, Any]:
     twice = sorted(set(parameters or {}) & set(keywords))
     if twice:
-        raise DeclarationError(f"The parameter `{twice[0]}` is given twice: as a keyword and in parameters=dict(...).")
+        raise DeclarationError(
+            f"The parameter `{twice[0]}` is given twice: as a keyword and in parameters=dict(...)."
+        )
     return {**(parameters or {}), **keywords}
 
 
@@ -118,22 +120,16 @@ def available_bytes() -> int | None:
         return None
 
 
-def show_bytes(count: float) -> str:
-    """A number of bytes in a readable unit."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024 or unit == "TiB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
-
-
 def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
     for name, array in initial.items():
         if not jnp.issubdtype(array.dtype, jnp.inexact):
             continue
         wrong = ~np.isfinite(np.asarray(array))
         if wrong.any():
-            place = ", ".join(f"{a}={int(i)}" for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True))
+            place = ", ".join(
+                f"{a}={int(i)}"
+                for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True)
+            )
             raise RunError(
                 f"The initial state of `{name}` is not finite at {int(wrong.sum())} points, the first at {place}. "
                 f"Check the rule assigned to its first level."

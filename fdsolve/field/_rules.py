@@ -47,7 +47,9 @@ def along(array: Any, *axes: str, at: dict[str, str] | None = None) -> Along:
     if not axes or not all(isinstance(name, str) for name in axes):
         raise DeclarationError('`fd.along` takes an array and the names of its axes: fd.along(series, "t").')
     if np.ndim(array) != len(axes):
-        raise DeclarationError(f"`fd.along`: the array has {np.ndim(array)} dimensions, {len(axes)} axes are named.")
+        raise DeclarationError(
+            f"`fd.along`: the array has {np.ndim(array)} dimensions, {len(axes)} axes are named."
+        )
     return Along(array, axes, frozenset(name for name, place in (at or {}).items() if place == "face"))
 
 
@@ -128,4 +130,8 @@ def describe_rule(rule: Any) -> str:
     if isinstance(rule, xr.DataArray | Interpolate):
         array = rule.array if isinstance(rule, Interpolate) else rule
         return f"DataArray({', '.join(str(d) for d in array.dims)})"
-    return str(rule) if np.ndim(rule) == 0 and not isinstance(rule, jax.core.Tracer) else f"array {np.shape(rule)}"
+    return (
+        str(rule)
+        if np.ndim(rule) == 0 and not isinstance(rule, jax.core.Tracer)
+        else f"array {np.shape(rule)}"
+    )

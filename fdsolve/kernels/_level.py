@@ -94,7 +94,11 @@ def take_box(array: jax.Array, origin: tuple[int, ...], box: Box) -> jax.Array:
 
 
 def vectorise(
-    rule: Traced, consts: tuple[Any, ...], values: Sequence[Any], flags: Sequence[tuple[bool, ...]], shape: tuple[int, ...]
+    rule: Traced,
+    consts: tuple[Any, ...],
+    values: Sequence[Any],
+    flags: Sequence[tuple[bool, ...]],
+    shape: tuple[int, ...],
 ) -> jax.Array:
     """The rule at all points of a box: values[i] has the axes of the box that flags[i] marks, in order."""
     return vectorise_function(rule.function(consts), values, flags, shape)

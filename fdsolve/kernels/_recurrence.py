@@ -18,7 +18,11 @@ def solve_recurrence(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level
     rule, consts = level.structure.rules[piece.rule], level.arrays.consts[piece.rule]
     axis = next(a for a, w in enumerate(stage.direction) if w)
     sign = stage.direction[axis]
-    inner = [o for o in rule.operands if isinstance(o, StateRead) and o.level == 0 and o.field == piece.field and o.offset[axis]]
+    inner = [
+        o
+        for o in rule.operands
+        if isinstance(o, StateRead) and o.level == 0 and o.field == piece.field and o.offset[axis]
+    ]
     inner = [o for o in inner if not any(x for a, x in enumerate(o.offset) if a != axis)]
     others = [o for o in rule.operands if o not in inner]
     taken = [level.take(operand, piece.box, axes) for operand in others]
@@ -47,12 +51,18 @@ def solve_recurrence(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level
         columns[lag - 1] = columns[lag - 1] + lead(weight)
     storage = level.structure.array(piece.field)
     start, stop = piece.box.start[axis], piece.box.stop[axis]
-    before = piece.box.with_range(axis, start - order, start) if sign > 0 else piece.box.with_range(axis, stop, stop + order)
+    before = (
+        piece.box.with_range(axis, start - order, start)
+        if sign > 0
+        else piece.box.with_range(axis, stop, stop + order)
+    )
     history = lead(take_box(level.current[piece.field], storage.origin, before))
     solved = _prefix(columns, lead(constant), history)
     solved = jnp.moveaxis(jnp.flip(solved, 0) if sign < 0 else solved, 0, axis)
     place = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
-    return level.with_current(piece.field, lax.dynamic_update_slice(level.current[piece.field], solved, place))
+    return level.with_current(
+        piece.field, lax.dynamic_update_slice(level.current[piece.field], solved, place)
+    )
 
 
 def _prefix(columns: list[jax.Array], constant: jax.Array, history: jax.Array) -> jax.Array:

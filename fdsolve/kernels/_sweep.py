@@ -92,7 +92,9 @@ def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
     for name in fields:
         storage = level.structure.array(name)
         place = [a - o for a, o in zip(frame.box.start, storage.origin, strict=True)]
-        level = level.with_current(name, lax.dynamic_update_slice(level.current[name], frame.from_rows(rows[name]), place))
+        level = level.with_current(
+            name, lax.dynamic_update_slice(level.current[name], frame.from_rows(rows[name]), place)
+        )
     return level
 
 
@@ -102,7 +104,11 @@ def _make_frame(level: Level, stage: Sweep) -> tuple[_Frame, set[tuple[int, Stat
     boxes = [piece.box for piece in stage.pieces]
     for number, piece in enumerate(stage.pieces):
         for read in level.structure.rules[piece.rule].reads:
-            met = [other for other in stage.pieces if other.field == read.field and overlap(piece, other, read.offset)]
+            met = [
+                other
+                for other in stage.pieces
+                if other.field == read.field and overlap(piece, other, read.offset)
+            ]
             if read.level == 0 and met:
                 inner.add((number, read))
                 boxes.append(piece.box.shift(read.offset))
@@ -110,15 +116,15 @@ def _make_frame(level: Level, stage: Sweep) -> tuple[_Frame, set[tuple[int, Stat
     stop = tuple(max(part) for part in zip(*(b.stop for b in boxes), strict=True))
     limits = [level.structure.array(piece.field) for piece in stage.pieces]
     start = tuple(max(a, *(one.origin[i] for one in limits)) for i, a in enumerate(start))
-    stop = tuple(
-        min(b, *(one.origin[i] + one.padded_shape[i] for one in limits)) for i, b in enumerate(stop)
-    )
+    stop = tuple(min(b, *(one.origin[i] + one.padded_shape[i] for one in limits)) for i, b in enumerate(stop))
     weights = tuple(abs(w) for w in stage.direction)
     axis = next(a for a, w in enumerate(weights) if w == 1)
     return _Frame(Box(start, stop), weights, tuple(w < 0 for w in stage.direction), axis), inner
 
 
-def _prior_rows(level: Level, operand: Operand, frame: _Frame, axes: tuple[str, ...]) -> tuple[jax.Array, bool]:
+def _prior_rows(
+    level: Level, operand: Operand, frame: _Frame, axes: tuple[str, ...]
+) -> tuple[jax.Array, bool]:
     """An operand known before the sweep: as rows of hyperplanes, or whole where it does not vary in space."""
     value, flags = level.take(operand, frame.box, axes)
     if not any(flags):

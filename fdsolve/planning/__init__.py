@@ -9,6 +9,7 @@ from ._order import overlap as overlap
 from ._pieces import Piece as Piece
 from ._plan import Plan as Plan
 from ._plan import make_plan as make_plan
+from ._plan import show_bytes as show_bytes
 from ._save import AbstractSave as AbstractSave
 from ._save import SavePlan as SavePlan
 from ._save import at as at

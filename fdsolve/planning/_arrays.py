@@ -113,14 +113,20 @@ def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.
 def axis_coordinates(layout: Layout, name: str) -> np.ndarray:
     """Coordinates of all points of a layout on an axis, as numbers."""
     owner = layout.grid.axes[name]
-    return owner.points if isinstance(owner, Time) else owner.positions(name in layout.faces, 0, owner.size(name in layout.faces))
+    return (
+        owner.points
+        if isinstance(owner, Time)
+        else owner.positions(name in layout.faces, 0, owner.size(name in layout.faces))
+    )
 
 
 def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -> np.ndarray:
     if np.issubdtype(coordinates.dtype, np.datetime64):
         owner = layout.grid.axes[name]
         if not isinstance(owner, Time):
-            raise DeclarationError(f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it.")
+            raise DeclarationError(
+                f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it."
+            )
         return owner.to_number(coordinates)
     return np.asarray(coordinates, float)
 
@@ -134,7 +140,9 @@ def _match(
             return np.arange(size)
         if length == needed.size:
             return needed
-        raise DeclarationError(f"{what}: the DataArray has {length} entries along `{name}`; the region has {needed.size}.")
+        raise DeclarationError(
+            f"{what}: the DataArray has {length} entries along `{name}`; the region has {needed.size}."
+        )
     numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
     step = np.min(np.diff(own)) if own.size > 1 else 1.0
     places = np.clip(np.searchsorted(own, numbers), 0, size - 1)
@@ -160,7 +168,9 @@ def _resample(
     array: np.ndarray, position: int, coordinates: np.ndarray | None, layout: Layout, name: str, what: str
 ) -> np.ndarray:
     if coordinates is None:
-        raise DeclarationError(f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none.")
+        raise DeclarationError(
+            f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none."
+        )
     numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
     order = np.argsort(numbers)
     numbers, array = numbers[order], np.take(array, order, axis=position)
@@ -174,4 +184,6 @@ def _resample(
     share = np.clip((own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
     shape = [-1 if a == position else 1 for a in range(array.ndim)]
     share = share.reshape(shape)
-    return np.take(array, right - 1, axis=position) * (1 - share) + np.take(array, right, axis=position) * share
+    return (
+        np.take(array, right - 1, axis=position) * (1 - share) + np.take(array, right, axis=position) * share
+    )

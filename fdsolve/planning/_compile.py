@@ -1,5 +1,6 @@
 """From phases to pieces: traced rules on disjoint boxes, ghost layers, and the checks of what they read."""
 
+import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,7 +9,7 @@ from ..errors import PlanningError
 from ..region import Box, Part, Points
 from ..stencil import ProfileRead, StateRead, Traced
 from ._ghosts import Halo, add_mask, ghost_pieces
-from ._phases import FieldPhase, Phase, Span, WallSpan
+from ._phases import FieldPhase, Hole, Phase, Span, WallSpan
 from ._pieces import NearHoles, Piece, RuleBook
 from ._problem import Problem
 
@@ -76,7 +77,9 @@ def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, h
     if has_time and not one.uncovered.empty:
         where, count = _show_points(problem, name, one.uncovered, level), one.uncovered.count
         hint = f"`{name}[...] = rule`" if level else f"an initial state, `{name}[0] = ...`"
-        raise PlanningError(f"Field `{name}` has no rule on {where} ({count} points). Assign {hint}, before the others.")
+        raise PlanningError(
+            f"Field `{name}` has no rule on {where} ({count} points). Assign {hint}, before the others."
+        )
     if not has_time and not one.uncovered.empty:
         where = _show_points(problem, name, one.uncovered, None)
         raise PlanningError(
@@ -101,10 +104,7 @@ def _show_points(problem: Problem, name: str, points: Points, level: int | None)
     return shown + (f" and {len(points.parts) - 3} more boxes" if len(points.parts) > 3 else "")
 
 
-def _hole_pieces(book: RuleBook, name: str, hole: object) -> list[Piece]:
-    from ._phases import Hole
-
-    assert isinstance(hole, Hole)
+def _hole_pieces(book: RuleBook, name: str, hole: Hole) -> list[Piece]:
     label = hole.assignment.describe(name)
     zero, pieces = book.constant(name, 0.0), []
     for number, part in enumerate(hole.points.parts):
@@ -120,8 +120,6 @@ def _hole_pieces(book: RuleBook, name: str, hole: object) -> list[Piece]:
 
 def _identity(points: Points) -> str:
     """A short name of a set of points, the same for equal sets."""
-    import hashlib
-
     digest = hashlib.sha1()
     for part in points.parts:
         digest.update(str(part.box).encode())
@@ -159,7 +157,9 @@ def _compatible_points(name: str, span: Span, one: FieldPhase, notes: list[str])
         return span.points
     allowed = span.points.intersect(same)
     if span.kind == "value" and not span.points.intersect(other).empty:
-        raise PlanningError(f"{label}: `+=` adds a value where the rule below is a rate; write `+= fd.rate(...)`.")
+        raise PlanningError(
+            f"{label}: `+=` adds a value where the rule below is a rate; write `+= fd.rate(...)`."
+        )
     if allowed.empty:
         if same.empty:
             raise PlanningError(f"{label}: `+=` adds to the rule below, and there is none of its kind there.")
@@ -175,7 +175,7 @@ def _span_pieces(book: RuleBook, name: str, span: Span, points: Points, holes: N
     relevant = tuple(item for item in holes if item[0] in read)
     if relevant:
         near = _dilated(book.rules[plain], relevant, book.problem.scope.layouts[name].space_shape)
-        close, far = points.intersect(near), points.subtract(near)
+        close, far = _as_one_part(points.intersect(near)), points.subtract(near)
         beside = book.rule(name, span.index, span.assignment, relevant) if not close.empty else plain
         parts = [(part, plain) for part in far.parts] + [(part, beside) for part in close.parts]
     predicate = None
@@ -189,6 +189,14 @@ def _span_pieces(book: RuleBook, name: str, span: Span, points: Points, holes: N
             add_mask(book, mask, part.mask, part.box.start)
         pieces.append(Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label))
     return pieces
+
+
+def _as_one_part(points: Points) -> Points:
+    """The same points as one box, masked where they do not fill it: one piece instead of many small ones."""
+    if len(points.parts) < 2:
+        return points
+    box = points.bounds()
+    return Points.of_mask(box, points.to_mask(box))
 
 
 def _dilated(rule: Traced, holes: NearHoles, shape: tuple[int, ...]) -> Points:
@@ -235,7 +243,7 @@ def _check_reads(
     for operand in book.rules[piece.rule].operands:
         if isinstance(operand, ProfileRead) and grid.time_name in operand.axes:
             offset = operand.offset[0]
-            if not 0 <= levels[0] + offset or not levels[-1] + offset < grid.time.num:
+            if not levels[0] + offset >= 0 or not levels[-1] + offset < grid.time.num:
                 raise PlanningError(
                     f"{piece.label} reads `{operand.name.split(' ', 1)[1]}` {offset:+d} levels away, outside the axis "
                     f"`{grid.time_name}`."

@@ -75,7 +75,9 @@ def ghost_rule(book: RuleBook, name: str, span: WallSpan, layer: int) -> int:
         wall = GridWall(context, name, side, layer, on_point)
         return assignment.rule.ghost(wall, *coefficients), at_wall.shifted_constants
 
-    return book.number(("ghost", name, span.index, side, layer), lambda: trace(call, what, scope.dtypes[name]))
+    return book.number(
+        ("ghost", name, span.index, side, layer), lambda: trace(call, what, scope.dtypes[name])
+    )
 
 
 def periodic_rule(book: RuleBook, name: str, side: Side) -> int:
@@ -87,7 +89,9 @@ def periodic_rule(book: RuleBook, name: str, side: Side) -> int:
     dtype = scope.dtypes[name]
 
     def make() -> Traced:
-        return trace(lambda reader: (reader(StateRead(name, 0, offset), (), dtype), []), "a periodic copy", dtype)
+        return trace(
+            lambda reader: (reader(StateRead(name, 0, offset), (), dtype), []), "a periodic copy", dtype
+        )
 
     return book.number(("periodic", name, side), make)
 

@@ -34,7 +34,9 @@ class HoleWall(AbstractWall):
         value = self.context.read_state(self.name, self.level, tuple(offset))
         if index == 0:
             return value
-        return jnp.where(self.resolver.inside(self.context, self.name, tuple(offset)), self.interior(index - 1), value)
+        return jnp.where(
+            self.resolver.inside(self.context, self.name, tuple(offset)), self.interior(index - 1), value
+        )
 
     def distance(self, index: int) -> Any:
         grid = self.context.grid
@@ -42,7 +44,9 @@ class HoleWall(AbstractWall):
         if grid.axes[name].uniform:
             return float((self.layer + index) * grid.axes[name].step)
         layout = self.context.scope.layouts[self.name]
-        local = RuleContext(self.context.scope, layout, self.context.reader, self.resolver.what, base=self.base)
+        local = RuleContext(
+            self.context.scope, layout, self.context.reader, self.resolver.what, base=self.base
+        )
         ends = []
         for step in (self.layer, -index):
             shift = [Fraction(0)] * len(grid.names)
@@ -136,6 +140,8 @@ class HoleResolver:
                 context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
                 wall={axis: Fraction(wall.direction, 2)},
             )  # fmt: skip
-            evaluate = self.book.evaluator(wall.name, hole.index, hole.assignment, coefficient, self.what, part)
+            evaluate = self.book.evaluator(
+                wall.name, hole.index, hole.assignment, coefficient, self.what, part
+            )
             coefficients.append(evaluate(local))
         return condition.ghost(wall, *coefficients)

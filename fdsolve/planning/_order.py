@@ -40,7 +40,9 @@ class Sweep:
 Stage = Parallel | Sweep
 
 
-def make_schedule(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]) -> tuple[Stage, ...]:
+def make_schedule(
+    pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]
+) -> tuple[Stage, ...]:
     """Orders pieces; a schedule for those that depend on each other at the same level."""
     edges = [_prerequisites(number, pieces, rules) for number in range(len(pieces))]
     stages: list[Stage] = []
@@ -63,9 +65,15 @@ def _prerequisites(number: int, pieces: Sequence[Piece], rules: Sequence[Traced]
     found = set()
     for read in rules[piece.rule].reads:
         if read.level == 0:
-            found.update(i for i, other in enumerate(pieces) if other.field == read.field and overlap(piece, other, read.offset))
+            found.update(
+                i
+                for i, other in enumerate(pieces)
+                if other.field == read.field and overlap(piece, other, read.offset)
+            )
     zero = (0,) * piece.box.ndim
-    found.update(i for i in range(number) if pieces[i].field == piece.field and overlap(piece, pieces[i], zero))
+    found.update(
+        i for i in range(number) if pieces[i].field == piece.field and overlap(piece, pieces[i], zero)
+    )
     return found
 
 
@@ -136,10 +144,14 @@ def make_sweep(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str
     moving = [axis for axis, weight in enumerate(direction) if weight]
     if len(moving) > 1:
         names = ", ".join(axes[a] for a in moving)
-        return Sweep(tuple(pieces), "wavefront", direction, f"same-level reads along {names}: skewed hyperplanes")
+        return Sweep(
+            tuple(pieces), "wavefront", direction, f"same-level reads along {names}: skewed hyperplanes"
+        )
     axis = moving[0]
     if _is_associative(pieces, rules, needed, axis, bounds):
-        return Sweep(tuple(pieces), "associative", direction, f"an affine recurrence along {axes[axis]} alone")
+        return Sweep(
+            tuple(pieces), "associative", direction, f"an affine recurrence along {axes[axis]} alone"
+        )
     return Sweep(tuple(pieces), "scan", direction, f"same-level reads behind along {axes[axis]}")
 
 

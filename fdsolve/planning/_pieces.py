@@ -11,7 +11,16 @@ import xarray as xr
 
 from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole
 from ..region import Box, Place, Predicate
-from ..stencil import ProfileRead, Reader, RuleContext, Traced, constant_rule, pick_component, take_value, trace
+from ..stencil import (
+    ProfileRead,
+    Reader,
+    RuleContext,
+    Traced,
+    constant_rule,
+    pick_component,
+    take_value,
+    trace,
+)
 from ._arrays import label_assigned
 from ._holes import HoleResolver
 from ._phases import Hole
@@ -102,7 +111,9 @@ class RuleBook:
         labelled = label_assigned(value, assignment, layout, what)
         key = f"value {name} {index} {part}"
         if labelled is None:
-            number = value if isinstance(value, int | float | complex) and not isinstance(value, bool) else None
+            number = (
+                value if isinstance(value, int | float | complex) and not isinstance(value, bool) else None
+            )
             if number is not None:
                 return lambda context: jnp.asarray(number, _widen(dtype, number))
             array = to_precision(value, scope.real)
@@ -124,7 +135,11 @@ class RuleBook:
         rule = assignment.rule
         for name, others in self.problem.assignments.items():
             for other in others:
-                if other.rule is rule and isinstance(other.component, int) and other.region is assignment.region:
+                if (
+                    other.rule is rule
+                    and isinstance(other.component, int)
+                    and other.region is assignment.region
+                ):
                     found[other.component] = name
         return tuple(found[i] for i in sorted(found))
 
@@ -137,7 +152,9 @@ class RuleBook:
         layout = scope.layouts[name]
         keys = []
         for axis in layout.space:
-            points = layout.grid.axes[axis].positions(axis in layout.faces, 0, layout.grid.axes[axis].size(axis in layout.faces))
+            points = layout.grid.axes[axis].positions(
+                axis in layout.faces, 0, layout.grid.axes[axis].size(axis in layout.faces)
+            )
             keys.append((axis, f"place {name} {index} {axis}"))
             hat = _hat(points, region.coordinates[axis]).astype(scope.real)
             store.add_array(keys[-1][1], (axis,), layout.faces & {axis}, hat)
@@ -157,7 +174,9 @@ class RuleBook:
         key = ("predicate", name, index, id(predicate))
         return self.number(
             key,
-            lambda: trace(lambda reader: (self.holds(name, predicate, reader, what, ()), []), what, np.dtype(bool)),
+            lambda: trace(
+                lambda reader: (self.holds(name, predicate, reader, what, ()), []), what, np.dtype(bool)
+            ),
         )
 
     def holds(

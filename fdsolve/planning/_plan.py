@@ -1,28 +1,41 @@
 """The plan: from a declaration to the structure of a run and the arrays it runs on."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import DeclarationError
-from ..region import Box, Points
+from ..errors import DeclarationError, FdsolveWarning
+from ..region import Points
 from ..schemes import RK4, AbstractStepper
 from ..stencil import ProfileRead
 from ._compile import Compiled, PhasePieces, compile_phases
-from ._order import Parallel, Stage, Sweep, make_schedule
+from ._order import Parallel, Stage, make_schedule
 from ._phases import Phase, make_phases
 from ._pieces import Piece
 from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
-from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
+from ._report import describe
+from ._save import AbstractSave, Every, SavePlan, plan_saves
+from ._stability import Skipped, Stability, analyse
 from ._store import Extent
 from ._structure import Array, PhaseStructure, Segment, Structure
 
 MAX_SEGMENTS = 8
+
+
+def show_bytes(count: float) -> str:
+    """A number of bytes in a readable unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +62,52 @@ class Plan:
         per_level = sum(prod(one.shape) * np.dtype(one.dtype).itemsize for one in self.structure.arrays)
         return per_level * len(self.structure.saved_levels)
 
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the levels kept while marching, the new one included."""
+        return sum(
+            prod(one.padded_shape) * np.dtype(one.dtype).itemsize * (one.kept + 1)
+            for one in self.structure.arrays
+        )
+
+    @property
+    def stability(self) -> Stability | Skipped:
+        """Von Neumann stability of the declared step, or why it cannot be told."""
+        grid, wholes = self.problem.scope.grid, self.operands["wholes"]
+        consts = [c for rule in self.structure.rules for c in rule.consts]
+        if any(isinstance(value, jax.core.Tracer) for value in (*wholes.values(), *consts)):
+            return Skipped("parameters are traced")
+        layouts = self.problem.scope.layouts
+        shifts = {name: tuple(layouts[name].shift(axis) for axis in grid.space) for name in layouts}
+        return analyse(self.structure, wholes, shifts, grid.time.step if grid.time is not None else 0.0)
+
     def warn_if_unstable(self) -> None:
-        pass
+        """Warns where the declared step is unstable, naming it and the largest stable one."""
+        found = self.stability
+        if isinstance(found, Skipped) or found.stable:
+            return
+        largest = (
+            "no step is stable" if not found.largest else f"the largest stable step is {found.largest:.6g}"
+        )
+        if found.largest is None:
+            largest = "the rules do not read the time step"
+        warnings.warn(
+            f"The declared step {found.step:.6g} is unstable: a mode grows by {found.factor:.6g} a step; {largest}.",
+            FdsolveWarning,
+            stacklevel=3,
+        )
+
+    def __str__(self) -> str:
+        units = {one.name: one.units for one in self.problem.fields}
+        saved = (
+            f"Saves {len(self.save.times)} of {self.problem.scope.grid.shape[0]} levels, {show_bytes(self.bytes_saved)}; "
+            f"holds {show_bytes(self.bytes_held)} while marching"
+            if self.problem.scope.grid.time is not None
+            else f"Holds {show_bytes(self.bytes_held)}"
+        )
+        return describe(self.structure, self.problem.scope.grid, units, self.notes, self.stability, saved)
+
+    __repr__ = __str__
 
 
 def make_plan(
@@ -65,7 +122,11 @@ def make_plan(
     grid = problem.scope.grid
     rates = any(pieces.rates for pieces in compiled.phases)
     stepper = (stepper or RK4()) if rates else None
-    save_plan = plan_saves(save or Every(1), grid.time) if grid.time is not None else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
+    save_plan = (
+        plan_saves(save or Every(1), grid.time)
+        if grid.time is not None
+        else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
+    )
     structure = Structure(
         arrays=_arrays(problem, compiled),
         rules=tuple(compiled.book.rules),
@@ -79,7 +140,15 @@ def make_plan(
     _measure_profiles(problem, compiled, structure)
     structure = replace(structure, extents=_extents(problem))
     holes = {name: _static_holes(phases, name) for name in problem.names}
-    return Plan(problem, structure, _operands(problem, compiled), save_plan, holes, tuple(compiled.notes), dict(parameters))
+    return Plan(
+        problem,
+        structure,
+        _operands(problem, compiled),
+        save_plan,
+        holes,
+        tuple(compiled.notes),
+        dict(parameters),
+    )
 
 
 def _check_options(stepper: Any, save: Any) -> None:
@@ -118,7 +187,9 @@ def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) 
     stages = make_schedule(pieces.values, rules, axes)
     stages = tuple(_with_sequence(problem, compiled, stage, axes) for stage in stages)
     given = tuple(
-        (name, tuple(part.box for part in points.parts)) for name, points in pieces.given.items() if not points.empty
+        (name, tuple(part.box for part in points.parts))
+        for name, points in pieces.given.items()
+        if not points.empty
     )
     return PhaseStructure(stages, tuple(pieces.rates), given)
 
@@ -209,6 +280,3 @@ def _static_holes(phases: list[Phase], name: str) -> Points:
         if hole.predicate is None:
             found = found.union(hole.points)
     return found
-
-
-__all__ = ["Box", "Final", "Plan", "Sweep", "make_plan"]

@@ -10,7 +10,12 @@ from ._order import dependences
 from ._pieces import Piece
 
 
-def order_points(pieces: Sequence[Piece], masks: Sequence[np.ndarray | None], rules: Sequence[Traced], axes: tuple[str, ...]) -> np.ndarray:
+def order_points(
+    pieces: Sequence[Piece],
+    masks: Sequence[np.ndarray | None],
+    rules: Sequence[Traced],
+    axes: tuple[str, ...],
+) -> np.ndarray:
     """Rows (piece, index on each axis …), every point after the points it reads; a cycle is an error that names it."""
     points: list[tuple[int, tuple[int, ...]]] = []
     for number, piece in enumerate(pieces):

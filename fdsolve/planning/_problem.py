@@ -35,7 +35,9 @@ class Problem:
 
 def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
     """Checks that the fields make one problem and classifies the parameters."""
-    together = (fields,) if isinstance(fields, Field) else tuple(fields) if isinstance(fields, Sequence) else ()
+    together = (
+        (fields,) if isinstance(fields, Field) else tuple(fields) if isinstance(fields, Sequence) else ()
+    )
     if not together or not all(isinstance(one, Field) for one in together):
         raise DeclarationError("solve takes a field or a sequence of coupled fields.")
     grid, names = together[0].grid, [one.name for one in together]
@@ -43,9 +45,13 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
         raise DeclarationError(f"Two fields have the same name among {', '.join(names)}; give each its own.")
     for one in together:
         if one.grid != grid:
-            raise DeclarationError(f"Fields `{names[0]}` and `{one.name}` are on different grids; coupled fields share one.")
+            raise DeclarationError(
+                f"Fields `{names[0]}` and `{one.name}` are on different grids; coupled fields share one."
+            )
         if not one.assignments:
-            raise PlanningError(f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0.")
+            raise PlanningError(
+                f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0."
+            )
     layouts = {one.name: one.layout for one in together}
     dtypes = {one.name: _field_dtype(one) for one in together}
     real = np.dtype(jnp.finfo(jnp.result_type(float)).dtype)
@@ -57,7 +63,9 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
     specs: dict[str, Any] = {}
     for name, value in parameters.items():
         if name in reserved:
-            raise DeclarationError(f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it.")
+            raise DeclarationError(
+                f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it."
+            )
         specs[name] = _classify(name, value, grid, real, store)
     scope = Scope(grid, layouts, dtypes, specs, real)
     return Problem(together, {one.name: tuple(one.assignments) for one in together}, scope, store)
@@ -82,7 +90,11 @@ def to_precision(value: Any, real: np.dtype) -> jax.Array:
 
 
 def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) -> Any:
-    if value is None or isinstance(value, bool | int | str | bytes) or (callable(value) and not hasattr(value, "dtype")):
+    if (
+        value is None
+        or isinstance(value, bool | int | str | bytes)
+        or (callable(value) and not hasattr(value, "dtype"))
+    ):
         return Static(value)
     if isinstance(value, Whole):
         return _whole(name, value.array, real, store)
@@ -95,11 +107,15 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
         found = label_dataarray(value, layout, f"The parameter `{name}`", everywhere)
         return _labelled(name, found.axes, layout.faces, found.array, grid, real, store)
     if isinstance(value, Mapping):
-        raise DeclarationError(f"The parameter `{name}` is a {type(value).__name__}; pass arrays and numbers one by one.")
+        raise DeclarationError(
+            f"The parameter `{name}` is a {type(value).__name__}; pass arrays and numbers one by one."
+        )
     try:
         shape = np.shape(value)
     except ValueError:
-        raise DeclarationError(f"The parameter `{name}` is no number and no array, got {type(value).__name__}.") from None
+        raise DeclarationError(
+            f"The parameter `{name}` is no number and no array, got {type(value).__name__}."
+        ) from None
     space_shape = Layout(grid).space_shape
     if shape and shape == space_shape:
         return _labelled(name, grid.space, frozenset(), value, grid, real, store)
@@ -131,7 +147,13 @@ def _whole(name: str, value: Any, real: np.dtype, store: Store) -> WholeArray:
 
 
 def _labelled(
-    name: str, axes: tuple[str, ...], faces: frozenset[str], value: Any, grid: Any, real: np.dtype, store: Store
+    name: str,
+    axes: tuple[str, ...],
+    faces: frozenset[str],
+    value: Any,
+    grid: Any,
+    real: np.dtype,
+    store: Store,
 ) -> LabelledSpec:
     array = to_precision(value, real)
     check_covers(f"parameter {name}", axes, array.shape, grid, faces)

@@ -72,7 +72,8 @@ class Box:
     def with_range(self, axis: int, start: int, stop: int) -> "Box":
         """The box with another range on one axis."""
         return Box(
-            (*self.start[:axis], start, *self.start[axis + 1 :]), (*self.stop[:axis], stop, *self.stop[axis + 1 :])
+            (*self.start[:axis], start, *self.start[axis + 1 :]),
+            (*self.stop[:axis], stop, *self.stop[axis + 1 :]),
         )
 
     def contains(self, other: "Box") -> bool:

@@ -28,7 +28,9 @@ class Layout:
                     f"{owner}: `at=` names the axis `{axis}`; the space axes of the grid are {', '.join(grid.space)}."
                 )
             if place not in ("face", "point"):
-                raise DeclarationError(f'{owner}: `at=` takes "face" or "point" for axis `{axis}`, got {place!r}.')
+                raise DeclarationError(
+                    f'{owner}: `at=` takes "face" or "point" for axis `{axis}`, got {place!r}.'
+                )
             if place == "face":
                 faces.add(axis)
         return cls(grid, frozenset(faces))

@@ -60,7 +60,9 @@ class Index(AbstractRegion):
     def select(self, layout: Layout, what: str) -> Selection:
         """The positions picked on each axis."""
         by_axis = _by_axis(layout, self.key, what)
-        found = [resolve_axis_key(layout, name, by_axis.get(name, slice(None)), what) for name in layout.names]
+        found = [
+            resolve_axis_key(layout, name, by_axis.get(name, slice(None)), what) for name in layout.names
+        ]
         return Selection(layout, tuple(p for p, _ in found), tuple(gone for _, gone in found))
 
     def resolve(self, layout: Layout, what: str) -> Terms:
@@ -83,7 +85,9 @@ class Coordinates(AbstractRegion):
     def select(self, layout: Layout, what: str) -> Selection:
         """The positions picked on each axis."""
         if not isinstance(self.key, Mapping):
-            raise DeclarationError(f"{what}: `.loc` takes a dict by axis name, for example `.loc[dict(x=0.5)]`.")
+            raise DeclarationError(
+                f"{what}: `.loc` takes a dict by axis name, for example `.loc[dict(x=0.5)]`."
+            )
         _check_axes(layout, self.key, what)
         found = [
             resolve_coordinate_key(layout, name, self.key[name], what)
@@ -97,7 +101,9 @@ class Coordinates(AbstractRegion):
         selection = self.select(layout, what)
         empty = [name for name, p in zip(layout.names, selection.positions, strict=True) if p.size == 0]
         if empty:
-            raise DeclarationError(f"{what}: the region is empty (no coordinate on axis `{empty[0]}` lies in it).")
+            raise DeclarationError(
+                f"{what}: the region is empty (no coordinate on axis `{empty[0]}` lies in it)."
+            )
         return selection.to_terms()
 
     def __repr__(self) -> str:
@@ -160,7 +166,9 @@ class Where(AbstractRegion):
             return Terms(layout, (Term(levels, whole, Predicate(self.predicate)),))
         array = np.asarray(value)
         if array.dtype != bool:
-            raise DeclarationError(f"{what}: the predicate returned {array.dtype}; it must return true or false.")
+            raise DeclarationError(
+                f"{what}: the predicate returned {array.dtype}; it must return true or false."
+            )
         points = Points.of_mask(Box.of_shape(layout.space_shape), np.broadcast_to(array, layout.space_shape))
         if points.empty:
             raise DeclarationError(f"{what}: the region is empty (the predicate holds at no point).")
@@ -251,7 +259,9 @@ def where(predicate: Callable[..., Any]) -> AbstractRegion:
     [0.0, 0.0, 0.0, 1.0, 1.0]
     """
     if not callable(predicate):
-        raise DeclarationError(f"`fd.where` takes a function of coordinates, for example lambda x: x < 1; got {predicate!r}.")
+        raise DeclarationError(
+            f"`fd.where` takes a function of coordinates, for example lambda x: x < 1; got {predicate!r}."
+        )
     return Where(predicate)
 
 

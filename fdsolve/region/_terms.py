@@ -28,7 +28,9 @@ class Predicate:
     @property
     def leaves(self) -> tuple["Predicate", ...]:
         """The functions this condition is made of."""
-        return (self,) if self.operator == "leaf" else tuple(leaf for part in self.parts for leaf in part.leaves)
+        return (
+            (self,) if self.operator == "leaf" else tuple(leaf for part in self.parts for leaf in part.leaves)
+        )
 
 
 @dataclass(frozen=True, eq=False)

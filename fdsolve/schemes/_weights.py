@@ -6,7 +6,9 @@ from jaxtyping import Float
 from ..errors import DeclarationError
 
 
-def weights(derivative: int, offsets: Float[np.ndarray, " points"] | tuple[float, ...]) -> Float[np.ndarray, " points"]:
+def weights(
+    derivative: int, offsets: Float[np.ndarray, " points"] | tuple[float, ...]
+) -> Float[np.ndarray, " points"]:
     """Weights w of Σ w_k f(offsets_k) ≈ f⁽ⁿ⁾(0), exact for polynomials of degree below the number of points.
 
     Arguments: `derivative` n ≥ 0; `offsets` in any unit of length, distinct. Returns one weight an offset, in that
@@ -17,7 +19,9 @@ def weights(derivative: int, offsets: Float[np.ndarray, " points"] | tuple[float
     """
     x = np.asarray(offsets, float)
     if x.size <= derivative:
-        raise DeclarationError(f"A derivative of order {derivative} needs at least {derivative + 1} points, got {x.size}.")
+        raise DeclarationError(
+            f"A derivative of order {derivative} needs at least {derivative + 1} points, got {x.size}."
+        )
     table = np.zeros((x.size, derivative + 1))
     table[0, 0] = 1.0
     scale, last = 1.0, x[0]

@@ -46,7 +46,9 @@ class Solution:
     @property
     def times(self) -> np.ndarray:
         """The saved times, in the units of the time axis; empty on a grid without time."""
-        return np.asarray(self.plan.save.times) if self.plan.problem.scope.grid.time is not None else np.empty(0)
+        return (
+            np.asarray(self.plan.save.times) if self.plan.problem.scope.grid.time is not None else np.empty(0)
+        )
 
     def to_xarray(self) -> xr.Dataset:
         """The saved states as a Dataset: dimensions and coordinates by axis name, units and parameters as attributes.
@@ -54,7 +56,9 @@ class Solution:
         A staggered field has its own dimension, `x_face`, with the coordinates of the faces. Needs concrete values.
         """
         if any(isinstance(array, jax.core.Tracer) for array in self.history.values()):
-            raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
+            raise RunError(
+                "to_xarray needs concrete values: call it outside jit and grad, on what they return."
+            )
         grid = self.plan.problem.scope.grid
         data, coords = {}, {}
         if grid.time is not None:
@@ -105,7 +109,11 @@ def _attributes(plan: Plan) -> dict[str, Any]:
             continue
         if isinstance(value, bool | int | float | str):
             attributes[name] = int(value) if isinstance(value, bool) else value
-        elif isinstance(value, np.ndarray | np.generic | jax.Array) and np.size(value) <= 16 and np.ndim(value) <= 1:
+        elif (
+            isinstance(value, np.ndarray | np.generic | jax.Array)
+            and np.size(value) <= 16
+            and np.ndim(value) <= 1
+        ):
             attributes[name] = np.asarray(value).item() if np.ndim(value) == 0 else np.asarray(value)
     for name, assignments in plan.problem.assignments.items():
         attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)

@@ -8,6 +8,7 @@ from ._context import take_value as take_value
 from ._linearity import AFFINE as AFFINE
 from ._linearity import CONSTANT as CONSTANT
 from ._linearity import NONLINEAR as NONLINEAR
+from ._linearity import depends_on as depends_on
 from ._linearity import linear_weights as linear_weights
 from ._operands import Operand as Operand
 from ._operands import ProfileRead as ProfileRead

@@ -23,7 +23,9 @@ Reader = Callable[[Operand, tuple[int, ...], Any], jax.Array]
 class FieldResolver(Protocol):
     """Answers a read near a hole instead of the plain read: see `fdsolve.planning`."""
 
-    def __call__(self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]) -> jax.Array: ...
+    def __call__(
+        self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]
+    ) -> jax.Array: ...
 
 
 @dataclass(eq=False)
@@ -52,7 +54,9 @@ class RuleContext(AbstractContext):
     def read_field(self, name: str, shift: Shift) -> jax.Array:
         level, offset = self._level(name, shift), self._index_offset(name, self.scope.layouts[name], shift)
         if not self.may_read_fields:
-            raise PlanningError(f"{self.what} reads `{name}`; here only coordinates, time and parameters are known.")
+            raise PlanningError(
+                f"{self.what} reads `{name}`; here only coordinates, time and parameters are known."
+            )
         if self.resolver is not None:
             return self.resolver(self, name, level, offset)
         return self.read_state(name, level, offset)
@@ -82,7 +86,9 @@ class RuleContext(AbstractContext):
         name = f"coordinate {axis}" + (" face" if face else "")
         return self.reader(ProfileRead(name, (axis,), (index,)), (), self.scope.real)
 
-    def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
+    def read_weight(
+        self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift
+    ) -> Any:
         owner = self.grid.axes[axis]
         if owner.uniform:
             return float(finite_difference_weights(derivative, offsets)[index] / owner.step**derivative)
@@ -102,7 +108,7 @@ class RuleContext(AbstractContext):
         if self.grid.time is None:
             return 0
         moved = shift[self.grid.names.index(self.grid.time_name)]
-        key = f'`{name}[{show_shift(shift, self.grid.names)}]`'
+        key = f"`{name}[{show_shift(shift, self.grid.names)}]`"
         if moved.denominator != 1:
             raise PlanningError(f"{self.what} reads {key}: time offsets are whole levels.")
         if moved > 0 and not any_level:
@@ -178,7 +184,9 @@ class RuleContext(AbstractContext):
         if owner.uniform:
             return np.asarray(owner.step, self.scope.real)[()]
         face, index = self._entity(axis, self.zero_shift())
-        return self.reader(ProfileRead(f"spacing {axis}" + (" face" if face else ""), (axis,), (index,)), (), self.scope.real)
+        return self.reader(
+            ProfileRead(f"spacing {axis}" + (" face" if face else ""), (axis,), (index,)), (), self.scope.real
+        )
 
     def call(self, function: Callable[..., Any]) -> Any:
         """Calls a rule with its arguments found by name; its result may be a view, taken at the point."""
@@ -191,7 +199,9 @@ class RuleContext(AbstractContext):
         arguments, keywords = [], {}
         for name, parameter in signature.parameters.items():
             if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-                raise DeclarationError(f"{self.what}: a rule's arguments are named one by one; `*{name}` is not.")
+                raise DeclarationError(
+                    f"{self.what}: a rule's arguments are named one by one; `*{name}` is not."
+                )
             value = self.argument(name, parameter)
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                 keywords[name] = value
@@ -208,7 +218,15 @@ class RuleContext(AbstractContext):
             raise
 
 
-_VIEW_NAMES = ("fdsolve.views", "FieldView", "ParameterView", "Pointwise", "Derivative", "FluxDivergence", "Moved")
+_VIEW_NAMES = (
+    "fdsolve.views",
+    "FieldView",
+    "ParameterView",
+    "Pointwise",
+    "Derivative",
+    "FluxDivergence",
+    "Moved",
+)
 
 
 def take_value(result: Any) -> Any:
@@ -220,7 +238,9 @@ def pick_component(result: Any, component: int, names: tuple[str, ...], what: st
     """One of several results of a rule for fields set together."""
     if isinstance(result, Mapping):
         if set(result) != set(names):
-            raise DeclarationError(f"{what} returned {', '.join(map(str, result))}; wanted {', '.join(names)}.")
+            raise DeclarationError(
+                f"{what} returned {', '.join(map(str, result))}; wanted {', '.join(names)}."
+            )
         return result[names[component]]
     if not isinstance(result, tuple | list) or len(result) != len(names):
         raise DeclarationError(
@@ -229,4 +249,12 @@ def pick_component(result: Any, component: int, names: tuple[str, ...], what: st
     return result[component]
 
 
-__all__ = ["CoordinateView", "FieldResolver", "Reader", "RuleContext", "WholeArray", "pick_component", "take_value"]
+__all__ = [
+    "CoordinateView",
+    "FieldResolver",
+    "Reader",
+    "RuleContext",
+    "WholeArray",
+    "pick_component",
+    "take_value",
+]

@@ -135,9 +135,7 @@ def _elementwise(eqn: Any, inputs: list[Any]) -> Grid:
     shape = eqn.outvars[0].aval.shape
     grids = [np.broadcast_to(_as_grid(value).cells, shape) for value in inputs]
     params = {**eqn.params, "sharding": None} if "sharding" in eqn.params else eqn.params
-    cells = [
-        eqn.primitive.bind(*(grid[index] for grid in grids), **params) for index in np.ndindex(*shape)
-    ]
+    cells = [eqn.primitive.bind(*(grid[index] for grid in grids), **params) for index in np.ndindex(*shape)]
     return _grid(cells, shape)
 
 
@@ -182,7 +180,9 @@ def _rearrange(eqn: Any, inputs: list[Any]) -> list[Any] | None:
         return [Grid(np.stack([_as_grid(v).cells for v in inputs], params["axis"]))]
     if name == "dynamic_slice" and not any(isinstance(v, jax.core.Tracer | Grid) for v in inputs[1:]):
         cells, sizes = _as_grid(inputs[0]).cells, params["slice_sizes"]
-        starts = [int(np.clip(int(s), 0, n - k)) for s, n, k in zip(inputs[1:], cells.shape, sizes, strict=True)]
+        starts = [
+            int(np.clip(int(s), 0, n - k)) for s, n, k in zip(inputs[1:], cells.shape, sizes, strict=True)
+        ]
         return [Grid(cells[tuple(slice(s, s + k) for s, k in zip(starts, sizes, strict=True))])]
     if name == "dot_general":
         return _dot(eqn, inputs)
@@ -202,7 +202,11 @@ def _dot(eqn: Any, inputs: list[Any]) -> list[Any] | None:
     cells = []
     for i in np.ndindex(*outer_left):
         for j in np.ndindex(*outer_right):
-            pairs = zip(left[i].ravel() if count else [left[i]], right[j].ravel() if count else [right[j]], strict=True)
+            pairs = zip(
+                left[i].ravel() if count else [left[i]],
+                right[j].ravel() if count else [right[j]],
+                strict=True,
+            )
             total = None
             for a, b in pairs:
                 term = lax.mul(lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype))

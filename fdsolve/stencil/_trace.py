@@ -109,7 +109,9 @@ def constant_rule(value: complex, dtype: Any) -> Traced:
 def _finish(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: Any) -> Traced:
     jaxpr, used = _drop_unused(closed.jaxpr)
     operands = tuple(operands[i] for i in used)
-    degrees = [CONSTANT] * len(jaxpr.constvars) + [AFFINE if isinstance(o, StateRead) else CONSTANT for o in operands]
+    degrees = [CONSTANT] * len(jaxpr.constvars) + [
+        AFFINE if isinstance(o, StateRead) else CONSTANT for o in operands
+    ]
     degree = max(output_degrees(jaxpr, degrees), default=NONLINEAR)
     return Traced(operands, jaxpr, tuple(closed.consts), np.dtype(dtype), degree, jaxpr_key(jaxpr))
 
@@ -165,7 +167,9 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
     if result is None:
         raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point.")
     if isinstance(result, tuple | list | dict):
-        raise DeclarationError(f"{what} returned a {type(result).__name__}; to set several fields use `fd.together`.")
+        raise DeclarationError(
+            f"{what} returned a {type(result).__name__}; to set several fields use `fd.together`."
+        )
     try:
         value = jnp.asarray(result)
     except TypeError:
@@ -175,7 +179,9 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
             f"{what} returned an array of shape {value.shape}; a rule is a scalar function of one point."
         )
     if jnp.issubdtype(value.dtype, jnp.complexfloating) and not jnp.issubdtype(dtype, jnp.complexfloating):
-        raise DeclarationError(f"{what} returned a complex value for a real field; declare the field with dtype=complex.")
+        raise DeclarationError(
+            f"{what} returned a complex value for a real field; declare the field with dtype=complex."
+        )
     if jnp.issubdtype(value.dtype, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):
         raise DeclarationError(f"{what} returned {value.dtype} for a field of dtype {np.dtype(dtype)}.")
     return value.astype(dtype)

@@ -6,7 +6,17 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Arrays, Level, evaluate, selector, solve_recurrence, sweep, sweep_points, take_box, write
+from ..kernels import (
+    Arrays,
+    Level,
+    evaluate,
+    selector,
+    solve_recurrence,
+    sweep,
+    sweep_points,
+    take_box,
+    write,
+)
 from ..planning import Array, Parallel, PhaseStructure, Structure
 from ..region import Box
 
@@ -15,7 +25,12 @@ State = dict[str, tuple[jax.Array, ...]]
 
 
 def make_level(
-    structure: Structure, phase: PhaseStructure, arrays: Arrays, state: State, number: Any, axes: tuple[str, ...]
+    structure: Structure,
+    phase: PhaseStructure,
+    arrays: Arrays,
+    state: State,
+    number: Any,
+    axes: tuple[str, ...],
 ) -> dict[str, jax.Array]:
     """The padded arrays of all fields at level `number`, from the levels kept in `state`."""
     time = _time_of(arrays, number)
@@ -29,7 +44,9 @@ def _time_of(arrays: Arrays, number: Any) -> Any:
     return None if times is None else lax.dynamic_index_in_dim(times, number, keepdims=False)
 
 
-def _complete(structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]) -> dict[str, jax.Array]:
+def _complete(
+    structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]
+) -> dict[str, jax.Array]:
     """Runs the stages of a level on what is given of it."""
     needs_base = {name for name, _ in phase.given}
     for stage in phase.stages:
@@ -57,7 +74,12 @@ def _empty(storage: Array) -> jax.Array:
 
 
 def _take_step(
-    structure: Structure, phase: PhaseStructure, arrays: Arrays, state: State, number: Any, axes: tuple[str, ...]
+    structure: Structure,
+    phase: PhaseStructure,
+    arrays: Arrays,
+    state: State,
+    number: Any,
+    axes: tuple[str, ...],
 ) -> dict[str, jax.Array]:
     assert structure.stepper is not None
     tableau, step = structure.stepper.tableau, arrays.wholes["dt"]
@@ -70,14 +92,20 @@ def _take_step(
         current = before
         if slopes:
             given = _advance(structure, phase, base, slopes, row, step)
-            current = _complete(structure, phase, Level(structure, arrays, given, state, number, fraction, time), axes)
+            current = _complete(
+                structure, phase, Level(structure, arrays, given, state, number, fraction, time), axes
+            )
         level = Level(structure, arrays, current, state, number, fraction, time)
         slopes.append(_rates(structure, phase, level, axes))
     given = _advance(structure, phase, base, slopes, tableau.weights, step)
-    return _complete(structure, phase, Level(structure, arrays, given, state, number, 1.0, _time_of(arrays, number)), axes)
+    return _complete(
+        structure, phase, Level(structure, arrays, given, state, number, 1.0, _time_of(arrays, number)), axes
+    )
 
 
-def _rates(structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]) -> dict[str, list[jax.Array]]:
+def _rates(
+    structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]
+) -> dict[str, list[jax.Array]]:
     """du/dt on every given box: the pieces that define it, then those that add to it."""
     result = {}
     for name, boxes in phase.given:
@@ -109,7 +137,9 @@ def _merge(
     below = take_box(total, box.start, common)
     value = below + value if adds else value
     value = value if held is None else jnp.where(held, value, below)
-    return lax.dynamic_update_slice(total, value, [a - o for a, o in zip(common.start, box.start, strict=True)])
+    return lax.dynamic_update_slice(
+        total, value, [a - o for a, o in zip(common.start, box.start, strict=True)]
+    )
 
 
 def _advance(
@@ -128,7 +158,10 @@ def _advance(
             value = take_box(base[name], storage.origin, box)
             for weight, slope in zip(weights, slopes, strict=True):
                 if weight:
-                    value = value + (jnp.asarray(weight, step.dtype) * step).astype(value.dtype) * slope[name][number]
+                    value = (
+                        value
+                        + (jnp.asarray(weight, step.dtype) * step).astype(value.dtype) * slope[name][number]
+                    )
             start = [a - o for a, o in zip(box.start, storage.origin, strict=True)]
             if array is None:
                 high = [n - a - s for n, a, s in zip(storage.padded_shape, start, box.shape, strict=True)]

@@ -47,7 +47,9 @@ def _parse_named(parts: tuple[str, ...], names: tuple[str, ...], what: str) -> S
             )
         name, sign, amount = match.groups()
         if name not in shift:
-            raise DeclarationError(f'{what}: unknown axis `{name}` in "{part}"; the axes are {", ".join(names)}.')
+            raise DeclarationError(
+                f'{what}: unknown axis `{name}` in "{part}"; the axes are {", ".join(names)}.'
+            )
         if name in seen:
             raise DeclarationError(f"{what}: axis `{name}` is named twice in {', '.join(parts)}.")
         seen.add(name)
@@ -58,7 +60,9 @@ def _parse_named(parts: tuple[str, ...], names: tuple[str, ...], what: str) -> S
 
 
 def _to_half(part: Any, what: str) -> Fraction:
-    if isinstance(part, int | np.integer | Fraction) or (isinstance(part, float) and float(part * 2).is_integer()):
+    if isinstance(part, int | np.integer | Fraction) or (
+        isinstance(part, float) and float(part * 2).is_integer()
+    ):
         half = Fraction(part)
         if (half * 2).denominator == 1:
             return half

@@ -34,7 +34,9 @@ class AbstractContext(ABC):
         """The coordinate of the rule's point moved by `shift`."""
 
     @abstractmethod
-    def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
+    def read_weight(
+        self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift
+    ) -> Any:
         """Weight `index` of the finite difference over `offsets` (in steps) for a derivative at the moved point."""
 
     @abstractmethod
@@ -70,7 +72,9 @@ class AbstractView(ABC):
         return self.value(parse_offsets(key, self.context.grid.names, self.context.what))
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`.")
+        raise TypeError(
+            f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`."
+        )
 
     def __bool__(self) -> bool:
         raise DeclarationError(

@@ -1,0 +1,276 @@
+"""Von Neumann stability of the declared step: amplification factor and largest stable step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..stencil import ProfileRead, StateRead, Traced, WholeRead, depends_on, linear_weights
+from ._pieces import Piece
+from ._structure import PhaseStructure, Structure
+
+MAX_DOUBLINGS = 40
+_WAVENUMBERS = {1: 129, 2: 25, 3: 11, 4: 7}
+
+
+@dataclass(frozen=True)
+class Stability:
+    """The result of the analysis: `factor` is max |G| over wavenumbers at `step`, `largest` the largest stable step.
+
+    `largest` is inf where every step is stable, 0 where none is, None where the rules do not depend on the step.
+    """
+
+    step: float
+    factor: float
+    stable: bool
+    largest: float | None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Why there is no linear stability to tell."""
+
+    reason: str
+
+
+def main_phase(structure: Structure) -> PhaseStructure:
+    """The structure of most levels."""
+    counts: dict[int, int] = {}
+    for segment in structure.segments:
+        phases = (
+            segment.phases if len(segment.phases) > 1 else segment.phases * (segment.stop - segment.start)
+        )
+        for phase in phases:
+            counts[phase] = counts.get(phase, 0) + 1
+    return structure.phases[max(counts, key=lambda phase: (counts[phase], phase))]
+
+
+def main_pieces(structure: Structure) -> dict[str, list[Piece]]:
+    """For each field the piece with the largest box, and what is added on top of all of it."""
+    found: dict[str, list[Piece]] = {}
+    pieces = [*main_phase(structure).rates, *_value_pieces(main_phase(structure))]
+    for one in structure.arrays:
+        own = [
+            p for p in pieces if p.field == one.name and p.role in ("value", "rate") and p.predicate is None
+        ]
+        largest = max((p for p in own if not p.adds), key=lambda p: p.box.size, default=None)
+        if largest is not None:
+            found[one.name] = [largest, *(p for p in own if p.adds and p.box.contains(largest.box))]
+    return found
+
+
+def _value_pieces(phase: PhaseStructure) -> list[Piece]:
+    return [
+        piece
+        for stage in phase.stages
+        for piece in (stage.pieces if hasattr(stage, "pieces") else (stage.piece,))
+    ]
+
+
+def analyse(
+    structure: Structure, wholes: dict[str, Any], shifts: dict[str, tuple[int, ...]], step: float
+) -> Stability | Skipped:
+    """Von Neumann analysis of the main rules of a march with the given parameter values.
+
+    `shifts` are the half-step positions of each field's points. A rate is stable where the stepper does not amplify a
+    mode beyond the exact growth of the semi-discrete equation; a plain rule where no wavenumber grows faster than the
+    constant mode or 1.
+    """
+    if structure.time_axis is None:
+        return Skipped("no time axis")
+    pieces = main_pieces(structure)
+    for piece in (p for group in pieces.values() for p in group):
+        rule = structure.rules[piece.rule]
+        if not rule.affine:
+            return Skipped(f"{piece.label} is not affine")
+        if _varies(rule):
+            return Skipped(f"{piece.label} has weights that vary in space or time")
+    values = {
+        name: np.asarray(value) for name, value in wholes.items() if np.size(value) <= 64 and name != "times"
+    }
+    missing = [
+        n
+        for p in pieces.values()
+        for q in p
+        for n in _wholes_of(structure.rules[q.rule])
+        if n not in values and n != "t"
+    ]
+    if missing:
+        return Skipped(f"{missing[0]} is a large array")
+    frozen = tuple(
+        (name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items())
+    )
+    return _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
+
+
+@lru_cache(maxsize=64)
+def _analyse(
+    structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float
+) -> Stability:
+    values = {name: np.frombuffer(data, dtype).reshape(shape) for name, data, dtype, shape in frozen}
+    pieces = main_pieces(structure)
+    rated = {name for name, group in pieces.items() if group[0].role == "rate"}
+    table = [(p, structure.rules[p.rule]) for group in pieces.values() for p in group]
+    rules = tuple(rule for _, rule in table)
+    reads_step = bool(rated) or any("dt" in _wholes_of(rule) for rule in rules)
+    consts = [rule.consts for rule in rules]
+
+    def test(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = _weights_at(rules, values, consts, jnp.asarray(steps, values["dt"].dtype))
+        return _growth(structure, table, [np.asarray(w) for w in weights], dict(shifts), steps, rated)
+
+    factor, stable = test(np.array([step]))
+    largest = _largest_step(lambda steps: test(steps)[1], step, bool(stable[0])) if reads_step else None
+    return Stability(step, float(factor[0]), bool(stable[0]), largest)
+
+
+def _wholes_of(rule: Traced) -> list[str]:
+    return [o.name for o in rule.operands if isinstance(o, WholeRead)]
+
+
+def _varies(rule: Traced) -> bool:
+    """Whether the weights of an affine rule depend on the point or the time."""
+    others = [o for o in rule.operands if not isinstance(o, StateRead)]
+    if not any(isinstance(o, ProfileRead) or o == WholeRead("t") for o in others):
+        return False
+    closed = jax.make_jaxpr(_weight_function(rule))(
+        _specs(rule, others), [jax.ShapeDtypeStruct(np.shape(c), jnp.result_type(c)) for c in rule.consts]
+    )
+    marked = [isinstance(o, ProfileRead) or o == WholeRead("t") for o in others] + [False] * len(rule.consts)
+    return any(depends_on(closed.jaxpr, [False] * len(closed.jaxpr.constvars) + marked))
+
+
+def _specs(rule: Traced, others: list[Any]) -> list[jax.ShapeDtypeStruct]:
+    avals = dict(zip(rule.operands, (v.aval for v in rule.jaxpr.invars), strict=True))
+    return [jax.ShapeDtypeStruct(avals[o].shape, avals[o].dtype) for o in others]
+
+
+def _weight_function(rule: Traced) -> Callable[[list[Any], Any], list[Any]]:
+    """The weights of an affine rule as a function of its other operands and constants."""
+    others = [o for o in rule.operands if not isinstance(o, StateRead)]
+    dtypes = {o: v.aval.dtype for o, v in zip(rule.operands, rule.jaxpr.invars, strict=True)}
+
+    def weights(values: list[Any], consts: Any) -> list[Any]:
+        given = dict(zip(others, values, strict=True))
+        evaluate = rule.function(tuple(consts))
+
+        def of_reads(*reads: Any) -> Any:
+            known = {**given, **dict(zip(rule.reads, reads, strict=True))}
+            return evaluate(*(known[o] for o in rule.operands))
+
+        if not rule.reads:
+            return []
+        return linear_weights(of_reads, len(rule.reads), dtypes[rule.reads[0]])[0]
+
+    return weights
+
+
+@partial(jax.jit, static_argnums=0)
+def _weights_at(
+    rules: tuple[Traced, ...], values: dict[str, Any], consts: list[Any], steps: jax.Array
+) -> list[jax.Array]:
+    """Weights of each rule, shape (steps, reads)."""
+    found = []
+    for rule, own in zip(rules, consts, strict=True):
+        others = [o for o in rule.operands if not isinstance(o, StateRead)]
+        specs = _specs(rule, others)
+        base = [
+            jnp.asarray(values.get(getattr(o, "name", ""), jnp.zeros(s.shape, s.dtype)), s.dtype)
+            for o, s in zip(others, specs, strict=True)
+        ]
+
+        def at(
+            step: jax.Array, rule: Traced = rule, others: Any = others, base: Any = base, own: Any = own
+        ) -> jax.Array:
+            inputs = [
+                step.astype(b.dtype) if o == WholeRead("dt") else b for o, b in zip(others, base, strict=True)
+            ]
+            weights = _weight_function(rule)(inputs, own)
+            return jnp.stack(weights) if weights else jnp.zeros((0,), step.dtype)
+
+        found.append(jax.vmap(at)(steps))
+    return found
+
+
+def _growth(
+    structure: Structure,
+    table: list[tuple[Piece, Traced]],
+    weights: list[np.ndarray],
+    shifts: dict[str, tuple[int, ...]],
+    steps: np.ndarray,
+    rated: set[str],
+) -> tuple[np.ndarray, np.ndarray]:
+    """max |G| over wavenumbers for each step, and whether the step is stable."""
+    ndim = len(structure.arrays[0].shape)
+    one = np.linspace(-np.pi, np.pi, _WAVENUMBERS[ndim])
+    waves = np.array(list(product(one, repeat=ndim)))
+    names = [a.name for a in structure.arrays if any(p.field == a.name for p, _ in table)]
+    place = {name: i for i, name in enumerate(names)}
+    depth = max([1] + [-r.level for _, rule in table for r in rule.reads])
+    blocks = np.zeros((depth + 1, len(steps), len(waves), len(names), len(names)), complex)
+    for (piece, rule), values in zip(table, weights, strict=True):
+        for k, read in enumerate(rule.reads):
+            if read.field not in place:
+                continue
+            own, other = shifts[piece.field], shifts[read.field]
+            moved = np.array([o + (b - a) / 2 for o, a, b in zip(read.offset, own, other, strict=True)])
+            phase = np.exp(1j * waves @ moved)
+            blocks[-read.level, :, :, place[piece.field], place[read.field]] += values[:, k, None] * phase
+    if rated:
+        return _rate_growth(structure, blocks[0], steps, [name in rated for name in names])
+    solved = np.linalg.solve(np.eye(len(names)) - blocks[0], np.concatenate(list(blocks[1:]), axis=-1))
+    companion = np.zeros((*solved.shape[:2], depth * len(names), depth * len(names)), complex)
+    companion[..., : len(names), :] = solved
+    for row in range(len(names), depth * len(names)):
+        companion[..., row, row - len(names)] = 1
+    radius = np.abs(np.linalg.eigvals(companion)).max(axis=-1)
+    flat = radius[:, np.argmin(np.abs(waves).sum(axis=1))]
+    bound = np.maximum(1.0, flat)[:, None] * (1 + 1e-6)
+    return radius.max(axis=1), (radius <= bound).all(axis=1)
+
+
+def _rate_growth(
+    structure: Structure, block: np.ndarray, steps: np.ndarray, is_rate: list[bool]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Growth of a stepper on the modes of the semi-discrete equation; plain rules beside rates are eliminated."""
+    rate, plain = np.flatnonzero(is_rate), np.flatnonzero(~np.asarray(is_rate))
+    matrix = block[..., rate[:, None], rate]
+    if plain.size:
+        inner = np.eye(plain.size) - block[..., plain[:, None], plain]
+        matrix = matrix + block[..., rate[:, None], plain] @ np.linalg.solve(
+            inner, block[..., plain[:, None], rate]
+        )
+    modes = np.linalg.eigvals(matrix) * steps[:, None, None]
+    assert structure.stepper is not None
+    growth = np.abs(structure.stepper.tableau.growth(modes))
+    exact = np.exp(np.clip(modes.real, None, 50.0))
+    return growth.max(axis=(1, 2)), (growth <= np.maximum(1.0, exact) * (1 + 1e-6)).all(axis=(1, 2))
+
+
+def _largest_step(stable: Callable[[np.ndarray], np.ndarray], step: float, is_stable: bool) -> float:
+    """The largest step up to which stability holds, to six digits: by doublings, then by bisection on grids."""
+    scale = step * 2.0 ** np.arange(0, MAX_DOUBLINGS + 1)
+    if not is_stable:
+        scale = step / 2.0 ** np.arange(0, MAX_DOUBLINGS + 1)
+    for begin in range(1, MAX_DOUBLINGS + 1, 4):
+        trial = scale[begin : begin + 4]
+        turned = np.flatnonzero(stable(trial) != is_stable)
+        if turned.size:
+            at = begin + int(turned[0])
+            low, high = sorted((float(scale[at]), float(scale[at - 1])))
+            break
+    else:
+        return np.inf if is_stable else 0.0
+    for _ in range(10):
+        grid = np.linspace(low, high, 6)
+        good = stable(grid[1:5])
+        last = int(np.argmin(good)) if not good.all() else 4
+        low, high = float(grid[last]), float(grid[last + 1])
+        if high - low < 1e-6 * high:
+            break
+    return low
