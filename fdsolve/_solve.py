@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .errors import DeclarationError, RunError
 from .kernels import Arrays
@@ -60,7 +61,7 @@ def solve(
     _check_later(adjoint, monitors, progress)
     made = make_plan(fields, _join_parameters(parameters, keywords), stepper, save)
     arrays = Arrays(**made.operands)
-    concrete = not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays))
+    concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
     axes = made.problem.scope.grid.space
     _check_memory(made)
     if concrete:
@@ -73,9 +74,7 @@ def solve(
 def _join_parameters(parameters: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, Any]:
     twice = sorted(set(parameters or {}) & set(keywords))
     if twice:
-        raise DeclarationError(
-            f"The parameter `{twice[0]}` is given twice: as a keyword and in parameters=dict(...)."
-        )
+        raise DeclarationError(f"The parameter `{twice[0]}` is given twice: as a keyword and in parameters=dict(...).")
     return {**(parameters or {}), **keywords}
 
 
@@ -97,7 +96,7 @@ def _check_memory(made: Plan) -> None:
     if available is not None and wanted > 0.9 * available:
         total = len(made.structure.saved_levels)
         raise RunError(
-            f"The saved history would take {show_bytes(wanted)} ({total} levels), and {show_bytes(available)} are free. "
+            f"The saved history would take {show_bytes(wanted)} ({total} levels); {show_bytes(available)} are free. "
             f"Save less: save=fd.every({max(2, int(np.ceil(wanted / (0.5 * available))))}), fd.at(times) or fd.final()."
         )
 
@@ -127,8 +126,7 @@ def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
         wrong = ~np.isfinite(np.asarray(array))
         if wrong.any():
             place = ", ".join(
-                f"{a}={int(i)}"
-                for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True)
+                f"{a}={int(i)}" for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True)
             )
             raise RunError(
                 f"The initial state of `{name}` is not finite at {int(wrong.sum())} points, the first at {place}. "

@@ -80,9 +80,7 @@ class Robin(AbstractCondition):
 
     def __post_init__(self) -> None:
         if isinstance(self.b, int | float) and self.b == 0:
-            raise DeclarationError(
-                f"{self!r}: with b = 0 there is no derivative; write Dirichlet(g / a) for a·u = g."
-            )
+            raise DeclarationError(f"{self!r}: with b = 0 there is no derivative; write Dirichlet(g / a) for a·u = g.")
 
     @property
     def sets_value_on_points(self) -> bool:

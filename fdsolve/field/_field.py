@@ -16,7 +16,7 @@ from ._rules import AbstractCondition, Along, Interpolate, Rate, Whole, describe
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """One line of a declaration: a region, its points, the rule, whether it adds, and which result of the rule it takes."""
+    """One line of a declaration: region, points, rule, whether it adds, and which of the rule's results it takes."""
 
     region: AbstractRegion
     terms: Terms
@@ -83,14 +83,10 @@ class Field:
         if not isinstance(name, str) or not name.isidentifier():
             raise DeclarationError(f"A field's name is an identifier that rules read it by, got {name!r}.")
         if not isinstance(grid, Grid):
-            raise DeclarationError(
-                f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}."
-            )
+            raise DeclarationError(f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}.")
         reserved = {*grid.names, *(f"d{axis}" for axis in grid.names)}
         if name in reserved:
-            raise DeclarationError(
-                f"Field `{name}`: the name is that of an axis or its spacing; choose another."
-            )
+            raise DeclarationError(f"Field `{name}`: the name is that of an axis or its spacing; choose another.")
         if dtype is not None:
             try:
                 np.dtype(dtype)
@@ -124,22 +120,16 @@ class Field:
 
     def _add(self, target: Target) -> None:
         if target.owner is not self or target.added is None:
-            raise DeclarationError(
-                f"Field `{self.name}`: assign a number, array or function, not a region of a field."
-            )
+            raise DeclarationError(f"Field `{self.name}`: assign a number, array or function, not a region of a field.")
         self._assign(target.region, target.added, adds=True)
 
-    def _assign(
-        self, region: AbstractRegion, rule: Any, adds: bool, component: int | str | None = None
-    ) -> None:
+    def _assign(self, region: AbstractRegion, rule: Any, adds: bool, component: int | str | None = None) -> None:
         what = f"{self.name}{region!r}"
         check_rule(rule, what)
         if isinstance(region, Place) and not adds:
             raise DeclarationError(f"{what}: a place between points takes `+=` (a source), not `=`.")
         if adds and isinstance(rule, AbstractCondition):
-            raise DeclarationError(
-                f"{what}: `+=` adds a value or a rate; assign a boundary condition with `=`."
-            )
+            raise DeclarationError(f"{what}: `+=` adds a value or a rate; assign a boundary condition with `=`.")
         if isinstance(region, Place):
             _check_place(region, self.layout, what)
         self.assignments.append(Assignment(region, region.resolve(self.layout, what), rule, adds, component))
@@ -149,8 +139,7 @@ class Field:
         place = self.layout.describe_place()
         head = f"Field {self.name} ({sizes})" + (f" on {place}" if place else "")
         lines = [
-            f"  {self.name}{a.region!r} {'+=' if a.adds else '='} {describe_rule(a.rule)}"
-            for a in self.assignments
+            f"  {self.name}{a.region!r} {'+=' if a.adds else '='} {describe_rule(a.rule)}" for a in self.assignments
         ]
         return "\n".join([head, *lines])
 
@@ -220,9 +209,7 @@ def together(*fields: Field) -> Together:
     if len(fields) < 2 or not all(isinstance(one, Field) for one in fields):
         raise DeclarationError("`fd.together` takes two or more fields.")
     if len({one.name for one in fields}) < len(fields):
-        raise DeclarationError(
-            f"`fd.together`: a field is named twice in {', '.join(one.name for one in fields)}."
-        )
+        raise DeclarationError(f"`fd.together`: a field is named twice in {', '.join(one.name for one in fields)}.")
     return Together(tuple(fields))
 
 
@@ -233,9 +220,7 @@ def point(**coordinates: Any) -> AbstractRegion:
     (to differentiate with respect to it) spreads the weights over the whole axis as hat functions.
     """
     if not coordinates:
-        raise DeclarationError(
-            "`fd.point` takes a coordinate for each space axis, for example fd.point(x=0.3)."
-        )
+        raise DeclarationError("`fd.point` takes a coordinate for each space axis, for example fd.point(x=0.3).")
     return Place(dict(coordinates))
 
 
@@ -245,10 +230,6 @@ def _check_place(region: Place, layout: Layout, what: str) -> None:
     if missing or unknown:
         raise DeclarationError(
             f"{what}: `fd.point` takes a coordinate for each space axis ({', '.join(layout.space)}); "
-            + (
-                f"missing: {', '.join(sorted(missing))}"
-                if missing
-                else f"unknown: {', '.join(sorted(unknown))}"
-            )
+            + (f"missing: {', '.join(sorted(missing))}" if missing else f"unknown: {', '.join(sorted(unknown))}")
             + "."
         )

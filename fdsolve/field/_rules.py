@@ -1,13 +1,13 @@
 """What can be assigned to a region: numbers, arrays, functions, rates and boundary conditions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
 from ..errors import DeclarationError
 
@@ -16,7 +16,7 @@ from ..errors import DeclarationError
 class Rate:
     """A rule that gives du/dt; made by `fd.rate`."""
 
-    function: Callable[..., Any]
+    function: Any
 
 
 def rate(function: Any) -> Rate:
@@ -47,9 +47,7 @@ def along(array: Any, *axes: str, at: dict[str, str] | None = None) -> Along:
     if not axes or not all(isinstance(name, str) for name in axes):
         raise DeclarationError('`fd.along` takes an array and the names of its axes: fd.along(series, "t").')
     if np.ndim(array) != len(axes):
-        raise DeclarationError(
-            f"`fd.along`: the array has {np.ndim(array)} dimensions, {len(axes)} axes are named."
-        )
+        raise DeclarationError(f"`fd.along`: the array has {np.ndim(array)} dimensions, {len(axes)} axes are named.")
     return Along(array, axes, frozenset(name for name, place in (at or {}).items() if place == "face"))
 
 
@@ -130,8 +128,4 @@ def describe_rule(rule: Any) -> str:
     if isinstance(rule, xr.DataArray | Interpolate):
         array = rule.array if isinstance(rule, Interpolate) else rule
         return f"DataArray({', '.join(str(d) for d in array.dims)})"
-    return (
-        str(rule)
-        if np.ndim(rule) == 0 and not isinstance(rule, jax.core.Tracer)
-        else f"array {np.shape(rule)}"
-    )
+    return str(rule) if np.ndim(rule) == 0 and not isinstance(rule, Tracer) else f"array {np.shape(rule)}"

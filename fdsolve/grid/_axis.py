@@ -196,9 +196,7 @@ class Axis:
         mirrored = copy % 2 == 1
         within = np.where(mirrored, (copy + 1) * across - halves, halves - copy * across)
         value = own[(within - self.shift(face)) // 2]
-        return np.where(
-            mirrored, 2 * self.lower + (copy + 1) * self.length - value, value + copy * self.length
-        )
+        return np.where(mirrored, 2 * self.lower + (copy + 1) * self.length - value, value + copy * self.length)
 
     def spacings(self, face: bool, start: int, stop: int) -> Float64[np.ndarray, " span"]:
         """Half the distance between the neighbours of each face, or point, of index start … stop − 1.

@@ -21,9 +21,7 @@ _NANOSECONDS = {
     **dict.fromkeys(["d", "day", "days"], 86400 * _SECOND),
     **dict.fromkeys(["week", "weeks"], 7 * 86400 * _SECOND),
 }
-_RANGE = np.array(
-    ["1677-09-22", "2262-04-11"], "datetime64[s]"
-)  # what 64 bits of nanoseconds can hold, in whole days
+_RANGE = np.array(["1677-09-22", "2262-04-11"], "datetime64[s]")  # what 64 bits of nanoseconds can hold, in whole days
 
 
 def to_nanoseconds(units: str) -> int:
@@ -34,9 +32,7 @@ def to_nanoseconds(units: str) -> int:
     """
     if units not in _NANOSECONDS:
         known = ", ".join(f'"{name}"' for name in ("ns", "us", "ms", "s", "min", "h", "days", "weeks"))
-        message = (
-            f'`units` of a Time with `since` must be one of {known} (or such a word in full), got "{units}".'
-        )
+        message = f'`units` of a Time with `since` must be one of {known} (or such a word in full), got "{units}".'
         raise DeclarationError(f"{message} Months and years differ in length: count them in days.")
     return _NANOSECONDS[units]
 
@@ -54,9 +50,7 @@ def to_datetimes(values: object, what: str) -> Shaped[np.ndarray, "*shape"]:
             array = np.asarray(values)
             if array.dtype.kind not in "MUO":
                 raise TypeError
-            array = (
-                array if array.dtype.kind == "M" else np.asarray(values, "datetime64")
-            )  # unit from the text
+            array = array if array.dtype.kind == "M" else np.asarray(values, "datetime64")  # unit from the text
     except (TypeError, ValueError, UserWarning, DeprecationWarning):
         raise DeclarationError(f"{what} must be datetimes, got {values!r}. {hint}") from None
     if np.any(np.isnat(array)):
@@ -64,9 +58,7 @@ def to_datetimes(values: object, what: str) -> Shaped[np.ndarray, "*shape"]:
     seconds = array.astype("datetime64[s]")
     if np.any((seconds < _RANGE[0]) | (seconds >= _RANGE[1])):
         message = f"{what} must lie between {_RANGE[0].astype('M8[D]')} and {_RANGE[1].astype('M8[D]')}"
-        raise DeclarationError(
-            f"{message}, which is what datetime64[ns] holds, got {values!r}. Take a nearer origin."
-        )
+        raise DeclarationError(f"{message}, which is what datetime64[ns] holds, got {values!r}. Take a nearer origin.")
     return array.astype("datetime64[ns]")
 
 

@@ -62,9 +62,7 @@ def check_interval(lower: float, upper: float, step: float, names: tuple[str, st
     """Raise unless lower < upper, with steps that float64 can tell apart at that distance from zero."""
     first, last = names
     if not lower < upper:
-        message = (
-            f"{owner} runs upwards, from `{first}` to a larger `{last}`, got {first}={lower}, {last}={upper}."
-        )
+        message = f"{owner} runs upwards, from `{first}` to a larger `{last}`, got {first}={lower}, {last}={upper}."
         hint = "Swap the two." if upper < lower else f"Give a larger `{last}`."
         raise DeclarationError(f"{message} {hint}")
     if step <= 4 * np.finfo(np.float64).eps * max(abs(lower), abs(upper)):

@@ -71,6 +71,12 @@ class Grid:
         axis = self._axes[0][1]
         return axis if isinstance(axis, Time) else None
 
+    def space_axis(self, name: str) -> Axis:
+        """The space axis of a name that is known to be one."""
+        axis = self.axes[name]
+        assert isinstance(axis, Axis)
+        return axis
+
     @property
     def shape(self) -> tuple[int, ...]:
         """How many points each axis has, in order."""
@@ -87,9 +93,7 @@ class Grid:
         if not isinstance(name, str) or name not in axes:
             known = ", ".join(f"`{known}`" for known in axes)
             shown = f"`{name}`" if isinstance(name, str) else repr(name)
-            raise UnknownAxisError(
-                f"This Grid has no axis {shown}; its axes are {known}. Call an axis by its name."
-            )
+            raise UnknownAxisError(f"This Grid has no axis {shown}; its axes are {known}. Call an axis by its name.")
         return axes[name]
 
     def __getattr__(self, name: str) -> Any:
@@ -136,9 +140,7 @@ def _check_name(name: str, names: set[str]) -> None:
 
 def _check_times(times: list[str], first: str) -> None:
     if len(times) > 1:
-        message = (
-            f"A Grid has at most one Time, got {len(times)}: {', '.join(f'`{name}`' for name in times)}."
-        )
+        message = f"A Grid has at most one Time, got {len(times)}: {', '.join(f'`{name}`' for name in times)}."
         raise DeclarationError(f"{message} Make the others an `Axis`.")
     if times and times[0] != first:
         message = f"The Time of a Grid is declared first, got `{times[0]}` after `{first}`."

@@ -20,22 +20,16 @@ def to_points(points: ArrayLike) -> Float64[np.ndarray, " num"]:
     try:
         array = np.asarray(points)
     except (TypeError, ValueError):  # ragged, or traced by JAX
-        raise DeclarationError(
-            f"{what} must be a concrete list of numbers. Give a plain NumPy array."
-        ) from None
+        raise DeclarationError(f"{what} must be a concrete list of numbers. Give a plain NumPy array.") from None
     if array.dtype.kind not in "iuf" or array.ndim != 1:
         message = f"{what} must be real numbers in one dimension, got {array.dtype} of shape {array.shape}."
         raise DeclarationError(f"{message} Give a list such as [0.0, 0.1, 0.3].")
     array = array.astype(np.float64) + 0.0  # −0.0 becomes 0.0, for equal points to have equal bytes
     if len(array) < 2:
-        raise DeclarationError(
-            f"{what} must be two at least, got {len(array)}. Use `Axis(lower, upper, num)`."
-        )
+        raise DeclarationError(f"{what} must be two at least, got {len(array)}. Use `Axis(lower, upper, num)`.")
     if not np.all(np.isfinite(array)):
         bad = int(np.argmin(np.isfinite(array)))
-        raise DeclarationError(
-            f"{what} must be finite, got {array[bad]} at index {bad}. Leave such points out."
-        )
+        raise DeclarationError(f"{what} must be finite, got {array[bad]} at index {bad}. Leave such points out.")
     falls = np.diff(array) <= 0
     if np.any(falls):
         i = int(np.argmax(falls))
@@ -45,9 +39,7 @@ def to_points(points: ArrayLike) -> Float64[np.ndarray, " num"]:
     return array
 
 
-def to_period(
-    period: SupportsFloat | None, points: Float64[np.ndarray, " num"], periodic: bool
-) -> float | None:
+def to_period(period: SupportsFloat | None, points: Float64[np.ndarray, " num"], periodic: bool) -> float | None:
     """`period` as a float longer than the points reach, or None on an axis that is not periodic.
 
     >>> to_period(4, np.array([0.0, 1.0, 3.0]), True)
@@ -59,16 +51,12 @@ def to_period(
             raise DeclarationError(f"{message} Add `periodic=True`, or leave `period` out.")
         return None
     if period is None:
-        message = (
-            "A periodic axis from points wants its `period`, as points do not say where they begin again."
-        )
+        message = "A periodic axis from points wants its `period`, as points do not say where they begin again."
         raise DeclarationError(f"{message} Got none: give `period=`, the length of the axis.")
     length = to_float(period, "`period` of an Axis")
     extent = float(points[-1] - points[0])
     if not length > extent:
-        message = (
-            f"`period` must exceed the distance from the first point to the last, {extent}, got {length}."
-        )
+        message = f"`period` must exceed the distance from the first point to the last, {extent}, got {length}."
         raise DeclarationError(f"{message} Give a longer one, or leave out the repeated end point.")
     return length
 

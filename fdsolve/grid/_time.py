@@ -104,9 +104,7 @@ class Time:
         6
         """
         indices = np.arange(self.num)
-        return match(
-            self._number(value), self.points, self._spacing, indices, "time level", self._show(value)
-        )
+        return match(self._number(value), self.points, self._spacing, indices, "time level", self._show(value))
 
     def indices_between(self, lower: Moment | None, upper: Moment | None) -> tuple[int, int]:
         """`start, stop` of the levels from `lower` to `upper`, both included to 1e-6 of a step.
@@ -164,33 +162,25 @@ def _is_datetime(value: object) -> bool:
 def _to_origin(since: object) -> np.datetime64:
     origin = to_datetimes(since, "`since` of a Time")
     if origin.ndim:
-        raise DeclarationError(
-            f"`since` of a Time must be one datetime, got {since!r}. Give the one of time 0."
-        )
+        raise DeclarationError(f"`since` of a Time must be one datetime, got {since!r}. Give the one of time 0.")
     return np.datetime64(origin.item(), "ns")
 
 
 def _to_num(start: float, stop: float, num: SupportsIndex | None, step: SupportsFloat | None) -> int:
     if (num is None) == (step is None):
         got = "neither" if num is None else f"num={num} and step={step}"
-        message = (
-            f"A Time wants either `num`, the number of levels, or `step`, the time between them, got {got}."
-        )
+        message = f"A Time wants either `num`, the number of levels, or `step`, the time between them, got {got}."
         raise DeclarationError(f"{message} Give exactly one.")
     if num is not None:
         return to_count(num, "`num` of a Time", 2, ", the first and the last level")
     size = to_float(step, "`step` of a Time")
     if not size > 0:
-        raise DeclarationError(
-            f"`step` of a Time must be positive, got {size}. Time runs from `start` up to `stop`."
-        )
+        raise DeclarationError(f"`step` of a Time must be positive, got {size}. Time runs from `start` up to `stop`.")
     ratio = (stop - start) / size
     steps = round(ratio)
     if steps < 1 or abs(ratio - steps) > 1e-6:
         fits = [start + n * size for n in (int(ratio), int(ratio) + 1) if n > 0]
-        message = (
-            f"`step` must divide the time from {start} to {stop} evenly, got step={size}, {ratio:.6g} steps."
-        )
+        message = f"`step` must divide the time from {start} to {stop} evenly, got step={size}, {ratio:.6g} steps."
         stops = " or ".join(f"stop={to_text(fit)}" for fit in fits)
         raise DeclarationError(f"{message} The nearest that fit: {stops}; or give `num`.")
     return steps + 1
@@ -201,9 +191,5 @@ def _check_calendar(start: float, stop: float, origin: np.datetime64, unit: int)
     limit = np.iinfo(np.int64).max
     nanoseconds = [int(origin.astype(np.int64)) + end * unit for end in (start, stop)]
     if max(map(abs, nanoseconds)) >= limit:
-        message = (
-            f"A Time with `since` must stay between the years 1678 and 2261, got {start} to {stop} since"
-        )
-        raise DeclarationError(
-            f"{message} {_date_text(origin)}. Shorten it, check `units`, or leave `since` out."
-        )
+        message = f"A Time with `since` must stay between the years 1678 and 2261, got {start} to {stop} since"
+        raise DeclarationError(f"{message} {_date_text(origin)}. Shorten it, check `units`, or leave `since` out.")

@@ -59,9 +59,7 @@ class Level:
         array = self.current[read.field] if read.level == 0 else self.older[read.field][-read.level - 1]
         return take_box(array, storage.origin, box.shift(read.offset))
 
-    def _take_profile(
-        self, read: ProfileRead, box: Box, axes: tuple[str, ...]
-    ) -> tuple[jax.Array, tuple[bool, ...]]:
+    def _take_profile(self, read: ProfileRead, box: Box, axes: tuple[str, ...]) -> tuple[jax.Array, tuple[bool, ...]]:
         array, extent = self.arrays.profiles[read.name], self.structure.extent(read.name)
         names, origin, offset = read.axes, extent.origin, read.offset
         if names and names[0] == self.structure.time_axis:
@@ -118,6 +116,4 @@ def vectorise_function(
 
 
 def _repeated(function: Any, size: int) -> Any:
-    return lambda *values: jax.tree.map(
-        lambda out: jnp.broadcast_to(out, (size, *jnp.shape(out))), function(*values)
-    )
+    return lambda *values: jax.tree.map(lambda out: jnp.broadcast_to(out, (size, *jnp.shape(out))), function(*values))

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..planning import Sweep
-from ..region import Box
 from ..stencil import StateRead, linear_weights
 from ._level import Level, take_box, vectorise_function
 
@@ -52,21 +51,17 @@ def solve_recurrence(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level
     storage = level.structure.array(piece.field)
     start, stop = piece.box.start[axis], piece.box.stop[axis]
     before = (
-        piece.box.with_range(axis, start - order, start)
-        if sign > 0
-        else piece.box.with_range(axis, stop, stop + order)
+        piece.box.with_range(axis, start - order, start) if sign > 0 else piece.box.with_range(axis, stop, stop + order)
     )
     history = lead(take_box(level.current[piece.field], storage.origin, before))
     solved = _prefix(columns, lead(constant), history)
     solved = jnp.moveaxis(jnp.flip(solved, 0) if sign < 0 else solved, 0, axis)
     place = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
-    return level.with_current(
-        piece.field, lax.dynamic_update_slice(level.current[piece.field], solved, place)
-    )
+    return level.with_current(piece.field, lax.dynamic_update_slice(level.current[piece.field], solved, place))
 
 
 def _prefix(columns: list[jax.Array], constant: jax.Array, history: jax.Array) -> jax.Array:
-    """Solves uᵢ = Σ columns[k−1][i] uᵢ₋ₖ + constant[i] along axis 0, with `history` the values before i = 0, last first known."""
+    """Solves uᵢ = Σ columns[k−1][i] uᵢ₋ₖ + constant[i] along axis 0; `history` holds the values before i = 0."""
     order = len(columns)
     if order == 1:
         weight = columns[0]
@@ -91,6 +86,3 @@ def _prefix(columns: list[jax.Array], constant: jax.Array, history: jax.Array) -
         return product, jnp.einsum("...ij,...j->...i", b[0], a[1]) + b[1]
 
     return lax.associative_scan(join_matrices, (matrix, vector), axis=0)[1][..., 0]
-
-
-__all__ = ["Box", "solve_recurrence"]

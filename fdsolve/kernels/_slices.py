@@ -31,13 +31,13 @@ def vectorise_guarded(
     flags: Sequence[tuple[bool, ...]],
     shape: tuple[int, ...],
 ) -> jax.Array:
-    """A scalar function at all points of a box, its derivative cut where `held` is false, so that no inf or nan from there enters a gradient."""
+    """A scalar function at all points of a box, its derivative cut where `held` is false.
+
+    So no inf or nan from a point that the function does not define enters a gradient.
+    """
 
     def guarded(here: jax.Array, *inputs: jax.Array) -> jax.Array:
-        safe = [
-            jnp.where(here, x, lax.stop_gradient(x)) if jnp.issubdtype(x.dtype, jnp.inexact) else x
-            for x in inputs
-        ]
+        safe = [jnp.where(here, x, lax.stop_gradient(x)) if jnp.issubdtype(x.dtype, jnp.inexact) else x for x in inputs]
         return function(*safe)  # type: ignore[operator]
 
     return vectorise_function(guarded, [held, *values], [(True,) * len(shape), *flags], shape)
@@ -58,9 +58,7 @@ def selector(level: Level, piece: Piece, axes: tuple[str, ...], box: Box) -> jax
     return held
 
 
-def write(
-    level: Level, piece: Piece, axes: tuple[str, ...], target: jax.Array | None, storage: Array
-) -> jax.Array:
+def write(level: Level, piece: Piece, axes: tuple[str, ...], target: jax.Array | None, storage: Array) -> jax.Array:
     """The padded array of the piece's field with the piece's points set (or added to)."""
     value = evaluate(level, piece, axes)
     held = selector(level, piece, axes, piece.box)
@@ -68,9 +66,7 @@ def write(
         if held is not None:
             value = jnp.where(held, value, jnp.zeros((), value.dtype))
         low = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
-        high = [
-            o + n - b for b, o, n in zip(piece.box.stop, storage.origin, storage.padded_shape, strict=True)
-        ]
+        high = [o + n - b for b, o, n in zip(piece.box.stop, storage.origin, storage.padded_shape, strict=True)]
         return lax.pad(value, jnp.zeros((), value.dtype), [(a, b, 0) for a, b in zip(low, high, strict=True)])
     if held is not None or piece.adds:
         below = take_box(target, storage.origin, piece.box)

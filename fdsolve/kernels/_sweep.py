@@ -104,11 +104,7 @@ def _make_frame(level: Level, stage: Sweep) -> tuple[_Frame, set[tuple[int, Stat
     boxes = [piece.box for piece in stage.pieces]
     for number, piece in enumerate(stage.pieces):
         for read in level.structure.rules[piece.rule].reads:
-            met = [
-                other
-                for other in stage.pieces
-                if other.field == read.field and overlap(piece, other, read.offset)
-            ]
+            met = [other for other in stage.pieces if other.field == read.field and overlap(piece, other, read.offset)]
             if read.level == 0 and met:
                 inner.add((number, read))
                 boxes.append(piece.box.shift(read.offset))
@@ -122,9 +118,7 @@ def _make_frame(level: Level, stage: Sweep) -> tuple[_Frame, set[tuple[int, Stat
     return _Frame(Box(start, stop), weights, tuple(w < 0 for w in stage.direction), axis), inner
 
 
-def _prior_rows(
-    level: Level, operand: Operand, frame: _Frame, axes: tuple[str, ...]
-) -> tuple[jax.Array, bool]:
+def _prior_rows(level: Level, operand: Operand, frame: _Frame, axes: tuple[str, ...]) -> tuple[jax.Array, bool]:
     """An operand known before the sweep: as rows of hyperplanes, or whole where it does not vary in space."""
     value, flags = level.take(operand, frame.box, axes)
     if not any(flags):

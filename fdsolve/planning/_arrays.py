@@ -124,9 +124,7 @@ def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -
     if np.issubdtype(coordinates.dtype, np.datetime64):
         owner = layout.grid.axes[name]
         if not isinstance(owner, Time):
-            raise DeclarationError(
-                f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it."
-            )
+            raise DeclarationError(f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it.")
         return owner.to_number(coordinates)
     return np.asarray(coordinates, float)
 
@@ -168,9 +166,7 @@ def _resample(
     array: np.ndarray, position: int, coordinates: np.ndarray | None, layout: Layout, name: str, what: str
 ) -> np.ndarray:
     if coordinates is None:
-        raise DeclarationError(
-            f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none."
-        )
+        raise DeclarationError(f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none.")
     numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
     order = np.argsort(numbers)
     numbers, array = numbers[order], np.take(array, order, axis=position)
@@ -184,6 +180,4 @@ def _resample(
     share = np.clip((own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
     shape = [-1 if a == position else 1 for a in range(array.ndim)]
     share = share.reshape(shape)
-    return (
-        np.take(array, right - 1, axis=position) * (1 - share) + np.take(array, right, axis=position) * share
-    )
+    return np.take(array, right - 1, axis=position) * (1 - share) + np.take(array, right, axis=position) * share

@@ -152,14 +152,13 @@ def _compatible_points(name: str, span: Span, one: FieldPhase, notes: list[str])
             return span.points
         if not span.points.intersect(other).empty:
             raise PlanningError(
-                f"{label}: a rate under a run-time predicate lies over points whose rule gives a value; both must be rates."
+                f"{label}: a rate under a run-time predicate lies over points whose rule gives a value; "
+                f"both must be rates."
             )
         return span.points
     allowed = span.points.intersect(same)
     if span.kind == "value" and not span.points.intersect(other).empty:
-        raise PlanningError(
-            f"{label}: `+=` adds a value where the rule below is a rate; write `+= fd.rate(...)`."
-        )
+        raise PlanningError(f"{label}: `+=` adds a value where the rule below is a rate; write `+= fd.rate(...)`.")
     if allowed.empty:
         if same.empty:
             raise PlanningError(f"{label}: `+=` adds to the rule below, and there is none of its kind there.")
@@ -241,7 +240,7 @@ def _check_reads(
     """Refuses reads of levels before the first, and reads beyond walls without a condition."""
     grid = problem.scope.grid
     for operand in book.rules[piece.rule].operands:
-        if isinstance(operand, ProfileRead) and grid.time_name in operand.axes:
+        if isinstance(operand, ProfileRead) and grid.time is not None and grid.time_name in operand.axes:
             offset = operand.offset[0]
             if not levels[0] + offset >= 0 or not levels[-1] + offset < grid.time.num:
                 raise PlanningError(
@@ -265,7 +264,7 @@ def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, walls: list[W
     layout = problem.scope.layouts[read.field]
     box, shape = piece.box.shift(read.offset), layout.space_shape
     for axis, name in enumerate(layout.space):
-        if layout.grid.axes[name].periodic:
+        if layout.grid.space_axis(name).periodic:
             continue
         for upper in (False, True):
             beyond = box.stop[axis] - shape[axis] if upper else -box.start[axis]

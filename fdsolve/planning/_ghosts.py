@@ -43,8 +43,8 @@ class GridWall(AbstractWall):
     def distance(self, index: int) -> Any:
         grid = self.context.grid
         axis = grid.space[self.side.axis]
-        if grid.axes[axis].uniform:
-            return float((self.layer + index) * grid.axes[axis].step)
+        if grid.space_axis(axis).uniform:
+            return float((self.layer + index) * grid.space_axis(axis).step)
         ends = []
         for offset in (0, self._offset(index)):
             shift = [Fraction(0)] * len(grid.names)
@@ -75,9 +75,7 @@ def ghost_rule(book: RuleBook, name: str, span: WallSpan, layer: int) -> int:
         wall = GridWall(context, name, side, layer, on_point)
         return assignment.rule.ghost(wall, *coefficients), at_wall.shifted_constants
 
-    return book.number(
-        ("ghost", name, span.index, side, layer), lambda: trace(call, what, scope.dtypes[name])
-    )
+    return book.number(("ghost", name, span.index, side, layer), lambda: trace(call, what, scope.dtypes[name]))
 
 
 def periodic_rule(book: RuleBook, name: str, side: Side) -> int:
@@ -89,9 +87,7 @@ def periodic_rule(book: RuleBook, name: str, side: Side) -> int:
     dtype = scope.dtypes[name]
 
     def make() -> Traced:
-        return trace(
-            lambda reader: (reader(StateRead(name, 0, offset), (), dtype), []), "a periodic copy", dtype
-        )
+        return trace(lambda reader: (reader(StateRead(name, 0, offset), (), dtype), []), "a periodic copy", dtype)
 
     return book.number(("periodic", name, side), make)
 
@@ -106,7 +102,7 @@ def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -
             side = Side(axis_index, upper)
             if width == 0:
                 continue
-            if layout.grid.axes[axis].periodic:
+            if layout.grid.space_axis(axis).periodic:
                 if width > shape[axis_index]:
                     raise PlanningError(
                         f"Axis `{axis}` has {shape[axis_index]} points; rules read {width} points across its period."

@@ -34,19 +34,15 @@ class HoleWall(AbstractWall):
         value = self.context.read_state(self.name, self.level, tuple(offset))
         if index == 0:
             return value
-        return jnp.where(
-            self.resolver.inside(self.context, self.name, tuple(offset)), self.interior(index - 1), value
-        )
+        return jnp.where(self.resolver.inside(self.context, self.name, tuple(offset)), self.interior(index - 1), value)
 
     def distance(self, index: int) -> Any:
         grid = self.context.grid
         name = grid.space[self.axis]
-        if grid.axes[name].uniform:
-            return float((self.layer + index) * grid.axes[name].step)
+        if grid.space_axis(name).uniform:
+            return float((self.layer + index) * grid.space_axis(name).step)
         layout = self.context.scope.layouts[self.name]
-        local = RuleContext(
-            self.context.scope, layout, self.context.reader, self.resolver.what, base=self.base
-        )
+        local = RuleContext(self.context.scope, layout, self.context.reader, self.resolver.what, base=self.base)
         ends = []
         for step in (self.layer, -index):
             shift = [Fraction(0)] * len(grid.names)
@@ -95,8 +91,8 @@ class HoleResolver:
             return self._along(context, name, level, offset, moved[0], (0,) * len(offset), plain)
         if any(abs(o) > 1 for o in offset):
             raise PlanningError(
-                f"{self.what} reads `{name}` at the diagonal offset {offset} next to a hole; diagonal reads there reach "
-                f"one point along each axis."
+                f"{self.what} reads `{name}` at the diagonal offset {offset} next to a hole; diagonal reads "
+                f"there reach one point along each axis."
             )
         value = context.read_state(name, level, (0,) * len(offset))
         for axis in moved:
@@ -140,8 +136,6 @@ class HoleResolver:
                 context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
                 wall={axis: Fraction(wall.direction, 2)},
             )  # fmt: skip
-            evaluate = self.book.evaluator(
-                wall.name, hole.index, hole.assignment, coefficient, self.what, part
-            )
+            evaluate = self.book.evaluator(wall.name, hole.index, hole.assignment, coefficient, self.what, part)
             coefficients.append(evaluate(local))
         return condition.ghost(wall, *coefficients)

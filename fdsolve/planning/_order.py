@@ -40,9 +40,7 @@ class Sweep:
 Stage = Parallel | Sweep
 
 
-def make_schedule(
-    pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]
-) -> tuple[Stage, ...]:
+def make_schedule(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]) -> tuple[Stage, ...]:
     """Orders pieces; a schedule for those that depend on each other at the same level."""
     edges = [_prerequisites(number, pieces, rules) for number in range(len(pieces))]
     stages: list[Stage] = []
@@ -66,14 +64,10 @@ def _prerequisites(number: int, pieces: Sequence[Piece], rules: Sequence[Traced]
     for read in rules[piece.rule].reads:
         if read.level == 0:
             found.update(
-                i
-                for i, other in enumerate(pieces)
-                if other.field == read.field and overlap(piece, other, read.offset)
+                i for i, other in enumerate(pieces) if other.field == read.field and overlap(piece, other, read.offset)
             )
     zero = (0,) * piece.box.ndim
-    found.update(
-        i for i in range(number) if pieces[i].field == piece.field and overlap(piece, pieces[i], zero)
-    )
+    found.update(i for i in range(number) if pieces[i].field == piece.field and overlap(piece, pieces[i], zero))
     return found
 
 
@@ -144,14 +138,10 @@ def make_sweep(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str
     moving = [axis for axis, weight in enumerate(direction) if weight]
     if len(moving) > 1:
         names = ", ".join(axes[a] for a in moving)
-        return Sweep(
-            tuple(pieces), "wavefront", direction, f"same-level reads along {names}: skewed hyperplanes"
-        )
+        return Sweep(tuple(pieces), "wavefront", direction, f"same-level reads along {names}: skewed hyperplanes")
     axis = moving[0]
     if _is_associative(pieces, rules, needed, axis, bounds):
-        return Sweep(
-            tuple(pieces), "associative", direction, f"an affine recurrence along {axes[axis]} alone"
-        )
+        return Sweep(tuple(pieces), "associative", direction, f"an affine recurrence along {axes[axis]} alone")
     return Sweep(tuple(pieces), "scan", direction, f"same-level reads behind along {axes[axis]}")
 
 
@@ -220,9 +210,7 @@ def _orders(direction: tuple[int, ...], needed: list[tuple[int, int, tuple[int, 
     return all(len(group) == 1 for group in _components(edges))
 
 
-def order_within_plane(
-    pieces: Sequence[Piece], rules: Sequence[Traced], direction: tuple[int, ...]
-) -> list[int]:
+def order_within_plane(pieces: Sequence[Piece], rules: Sequence[Traced], direction: tuple[int, ...]) -> list[int]:
     """The order of a sweep's pieces on one hyperplane."""
     edges: list[set[int]] = [set() for _ in pieces]
     for i, j, vector in dependences(pieces, rules):

@@ -74,15 +74,11 @@ def make_phases(problem: Problem) -> tuple[list[Phase], list[int]]:
     ]
     signature = np.stack(columns)
     patterns: dict[bytes, int] = {}
-    of_level = [
-        patterns.setdefault(signature[:, n].tobytes(), len(patterns)) for n in range(signature.shape[1])
-    ]
+    of_level = [patterns.setdefault(signature[:, n].tobytes(), len(patterns)) for n in range(signature.shape[1])]
     phases = []
     for phase in range(len(patterns)):
         levels = np.flatnonzero(np.asarray(of_level) == phase)
-        phases.append(
-            Phase(levels, {name: _field_phase(problem, name, int(levels[0])) for name in problem.names})
-        )
+        phases.append(Phase(levels, {name: _field_phase(problem, name, int(levels[0])) for name in problem.names}))
     return phases, of_level
 
 
@@ -113,9 +109,7 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
             claims = None
             if condition:
                 _check_predicate(assignment, term.predicate, name, problem)
-                claims = (
-                    claim_walls(term.points, layout) if term.predicate is None else Claims({}, term.points)
-                )
+                claims = claim_walls(term.points, layout) if term.predicate is None else Claims({}, term.points)
                 _check_not_periodic(claims, layout, assignment, name)
             initial = not condition and is_initial(term.levels)
             entries.append(_Entry(index, assignment, term.points, term.predicate, initial, claims))
@@ -207,14 +201,10 @@ def _sort_kinds(result: FieldPhase, layout: Layout) -> None:
     result.uncovered = whole.subtract(result.rates).subtract(result.values).subtract(cut)
 
 
-def _check_predicate(
-    assignment: Assignment, predicate: Predicate | None, name: str, problem: Problem
-) -> None:
+def _check_predicate(assignment: Assignment, predicate: Predicate | None, name: str, problem: Problem) -> None:
     if predicate is None or assignment.rule.sets_value_on_points:
         return
-    names = {
-        argument for leaf in predicate.leaves for argument in inspect.signature(leaf.function).parameters
-    }  # type: ignore[arg-type]
+    names = {argument for leaf in predicate.leaves for argument in inspect.signature(leaf.function).parameters}  # type: ignore[arg-type]
     if problem.scope.grid.time_name in names:
         raise DeclarationError(
             f"{assignment.describe(name)}: a hole that moves in time has no ghost values where it uncovers points; "
@@ -225,7 +215,7 @@ def _check_predicate(
 def _check_not_periodic(claims: Claims, layout: Layout, assignment: Assignment, name: str) -> None:
     for side in claims.walls:
         axis = layout.space[side.axis]
-        if layout.grid.axes[axis].periodic:
+        if layout.grid.space_axis(axis).periodic:
             raise DeclarationError(
                 f"{assignment.describe(name)}: axis `{axis}` is periodic, it has no wall. Drop the condition or "
                 f"declare the axis without periodic=True."

@@ -111,9 +111,7 @@ class RuleBook:
         labelled = label_assigned(value, assignment, layout, what)
         key = f"value {name} {index} {part}"
         if labelled is None:
-            number = (
-                value if isinstance(value, int | float | complex) and not isinstance(value, bool) else None
-            )
+            number = value if isinstance(value, int | float | complex) and not isinstance(value, bool) else None
             if number is not None:
                 return lambda context: jnp.asarray(number, _widen(dtype, number))
             array = to_precision(value, scope.real)
@@ -135,11 +133,7 @@ class RuleBook:
         rule = assignment.rule
         for name, others in self.problem.assignments.items():
             for other in others:
-                if (
-                    other.rule is rule
-                    and isinstance(other.component, int)
-                    and other.region is assignment.region
-                ):
+                if other.rule is rule and isinstance(other.component, int) and other.region is assignment.region:
                     found[other.component] = name
         return tuple(found[i] for i in sorted(found))
 
@@ -152,8 +146,8 @@ class RuleBook:
         layout = scope.layouts[name]
         keys = []
         for axis in layout.space:
-            points = layout.grid.axes[axis].positions(
-                axis in layout.faces, 0, layout.grid.axes[axis].size(axis in layout.faces)
+            points = layout.grid.space_axis(axis).positions(
+                axis in layout.faces, 0, layout.grid.space_axis(axis).size(axis in layout.faces)
             )
             keys.append((axis, f"place {name} {index} {axis}"))
             hat = _hat(points, region.coordinates[axis]).astype(scope.real)
@@ -174,14 +168,10 @@ class RuleBook:
         key = ("predicate", name, index, id(predicate))
         return self.number(
             key,
-            lambda: trace(
-                lambda reader: (self.holds(name, predicate, reader, what, ()), []), what, np.dtype(bool)
-            ),
+            lambda: trace(lambda reader: (self.holds(name, predicate, reader, what, ()), []), what, np.dtype(bool)),
         )
 
-    def holds(
-        self, name: str, predicate: Predicate, reader: Reader, what: str, base: tuple[int, ...]
-    ) -> jax.Array:
+    def holds(self, name: str, predicate: Predicate, reader: Reader, what: str, base: tuple[int, ...]) -> jax.Array:
         """Whether a run-time condition holds at the point moved by `base`."""
         scope = self.problem.scope
         if predicate.operator == "leaf":
@@ -194,7 +184,7 @@ class RuleBook:
         return parts[0] & parts[1] if predicate.operator == "and" else parts[0] | parts[1]
 
 
-def _widen(dtype: Any, number: complex) -> Any:
+def _widen(dtype: Any, number: int | float | complex) -> Any:
     """The field's dtype, or its complex counterpart for a complex number, so that the mismatch is noticed."""
     return jnp.result_type(dtype, jnp.complex64) if isinstance(number, complex) else dtype
 

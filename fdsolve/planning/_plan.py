@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..errors import DeclarationError, FdsolveWarning
 from ..region import Points
@@ -66,8 +67,7 @@ class Plan:
     def bytes_held(self) -> int:
         """Bytes of the levels kept while marching, the new one included."""
         return sum(
-            prod(one.padded_shape) * np.dtype(one.dtype).itemsize * (one.kept + 1)
-            for one in self.structure.arrays
+            prod(one.padded_shape) * np.dtype(one.dtype).itemsize * (one.kept + 1) for one in self.structure.arrays
         )
 
     @property
@@ -75,7 +75,7 @@ class Plan:
         """Von Neumann stability of the declared step, or why it cannot be told."""
         grid, wholes = self.problem.scope.grid, self.operands["wholes"]
         consts = [c for rule in self.structure.rules for c in rule.consts]
-        if any(isinstance(value, jax.core.Tracer) for value in (*wholes.values(), *consts)):
+        if any(isinstance(value, Tracer) for value in (*wholes.values(), *consts)):
             return Skipped("parameters are traced")
         layouts = self.problem.scope.layouts
         shifts = {name: tuple(layouts[name].shift(axis) for axis in grid.space) for name in layouts}
@@ -86,9 +86,7 @@ class Plan:
         found = self.stability
         if isinstance(found, Skipped) or found.stable:
             return
-        largest = (
-            "no step is stable" if not found.largest else f"the largest stable step is {found.largest:.6g}"
-        )
+        largest = "no step is stable" if not found.largest else f"the largest stable step is {found.largest:.6g}"
         if found.largest is None:
             largest = "the rules do not read the time step"
         warnings.warn(
@@ -100,7 +98,8 @@ class Plan:
     def __str__(self) -> str:
         units = {one.name: one.units for one in self.problem.fields}
         saved = (
-            f"Saves {len(self.save.times)} of {self.problem.scope.grid.shape[0]} levels, {show_bytes(self.bytes_saved)}; "
+            f"Saves {len(self.save.times)} of {self.structure.segments[-1].stop} levels, "
+            f"{show_bytes(self.bytes_saved)}; "
             f"holds {show_bytes(self.bytes_held)} while marching"
             if self.problem.scope.grid.time is not None
             else f"Holds {show_bytes(self.bytes_held)}"
@@ -123,9 +122,7 @@ def make_plan(
     rates = any(pieces.rates for pieces in compiled.phases)
     stepper = (stepper or RK4()) if rates else None
     save_plan = (
-        plan_saves(save or Every(1), grid.time)
-        if grid.time is not None
-        else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
+        plan_saves(save or Every(1), grid.time) if grid.time is not None else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
     )
     structure = Structure(
         arrays=_arrays(problem, compiled),
@@ -187,9 +184,7 @@ def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) 
     stages = make_schedule(pieces.values, rules, axes)
     stages = tuple(_with_sequence(problem, compiled, stage, axes) for stage in stages)
     given = tuple(
-        (name, tuple(part.box for part in points.parts))
-        for name, points in pieces.given.items()
-        if not points.empty
+        (name, tuple(part.box for part in points.parts)) for name, points in pieces.given.items() if not points.empty
     )
     return PhaseStructure(stages, tuple(pieces.rates), given)
 
@@ -213,7 +208,7 @@ def _concrete_mask(problem: Problem, piece: Piece) -> np.ndarray | None:
 def _segments(of_level: list[int]) -> tuple[Segment, ...]:
     """Runs of levels with the same phase; where there are many, one segment with a phase a level."""
     cuts = [0, *(n for n in range(1, len(of_level)) if of_level[n] != of_level[n - 1]), len(of_level)]
-    runs = [Segment(a, b, (of_level[a],)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    runs = [Segment(a, b, (of_level[a],)) for a, b in pairwise(cuts)]
     if len(runs) <= MAX_SEGMENTS:
         return tuple(runs)
     first = runs[0]
@@ -243,7 +238,7 @@ def _need(problem: Problem, compiled: Compiled, piece: Piece, axes: tuple[str, .
         ranges = {a: (s, e) for a, s, e in zip(axes, piece.box.start, piece.box.stop, strict=True)}
         start, stop = [], []
         for axis, offset in zip(read.axes, read.offset, strict=True):
-            if axis == problem.scope.grid.time_name:
+            if time is not None and axis == problem.scope.grid.time_name:
                 start.append(0)
                 stop.append(time.num)
             else:

@@ -35,9 +35,7 @@ class Problem:
 
 def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
     """Checks that the fields make one problem and classifies the parameters."""
-    together = (
-        (fields,) if isinstance(fields, Field) else tuple(fields) if isinstance(fields, Sequence) else ()
-    )
+    together = (fields,) if isinstance(fields, Field) else tuple(fields) if isinstance(fields, Sequence) else ()
     if not together or not all(isinstance(one, Field) for one in together):
         raise DeclarationError("solve takes a field or a sequence of coupled fields.")
     grid, names = together[0].grid, [one.name for one in together]
@@ -49,9 +47,7 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
                 f"Fields `{names[0]}` and `{one.name}` are on different grids; coupled fields share one."
             )
         if not one.assignments:
-            raise PlanningError(
-                f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0."
-            )
+            raise PlanningError(f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0.")
     layouts = {one.name: one.layout for one in together}
     dtypes = {one.name: _field_dtype(one) for one in together}
     real = np.dtype(jnp.finfo(jnp.result_type(float)).dtype)
@@ -63,9 +59,7 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
     specs: dict[str, Any] = {}
     for name, value in parameters.items():
         if name in reserved:
-            raise DeclarationError(
-                f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it."
-            )
+            raise DeclarationError(f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it.")
         specs[name] = _classify(name, value, grid, real, store)
     scope = Scope(grid, layouts, dtypes, specs, real)
     return Problem(together, {one.name: tuple(one.assignments) for one in together}, scope, store)
@@ -76,7 +70,7 @@ def _field_dtype(one: Field) -> np.dtype:
     dtype = jax.dtypes.canonicalize_dtype(wanted)
     if dtype != wanted:
         raise DeclarationError(
-            f"Field `{one.name}`: dtype {wanted} needs 64-bit arithmetic; run jax.config.update('jax_enable_x64', True) first."
+            f"Field `{one.name}`: dtype {wanted} needs 64 bits; run jax.config.update('jax_enable_x64', True) first."
         )
     return np.dtype(dtype)
 
@@ -111,8 +105,8 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
             f"The parameter `{name}` is a {type(value).__name__}; pass arrays and numbers one by one."
         )
     try:
-        shape = np.shape(value)
-    except ValueError:
+        shape = tuple(getattr(value, "shape", None) or np.shape(value))  # type: ignore[arg-type]
+    except (ValueError, TypeError):
         raise DeclarationError(
             f"The parameter `{name}` is no number and no array, got {type(value).__name__}."
         ) from None

@@ -24,9 +24,7 @@ def describe(
     """A few lines a person can act on: grid, fields, regions in order of evaluation, memory, stability, notes."""
     lines = ["Plan", *("  " + line for line in repr(grid).splitlines())]
     for one in structure.arrays:
-        ghosts = (
-            f", ghost layers {one.lower} below and {one.upper} above" if any((*one.lower, *one.upper)) else ""
-        )
+        ghosts = f", ghost layers {one.lower} below and {one.upper} above" if any((*one.lower, *one.upper)) else ""
         unit = f" [{units[one.name]}]" if units.get(one.name) else ""
         kept = f", {one.kept} older level{'s' if one.kept != 1 else ''} kept" if structure.time_axis else ""
         lines.append(f"  Field {one.name}{unit} {one.shape} {_dtype(one.dtype)}{kept}{ghosts}")
@@ -43,9 +41,7 @@ def describe(
 
 
 def _dtype(code: str) -> str:
-    return {"f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}.get(
-        code.lstrip("<|=>"), code
-    )
+    return {"f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}.get(code.lstrip("<|=>"), code)
 
 
 def _show_levels(structure: Structure, phase: int) -> str:
@@ -119,9 +115,7 @@ def _show_read(structure: Structure, axes: tuple[str, ...], read: StateRead) -> 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _show_stability(stability: Stability | Skipped) -> str:

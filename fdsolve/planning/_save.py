@@ -40,7 +40,8 @@ class At(AbstractSave):
         outside = (values < time.start - slack) | (values > time.stop + slack)
         if outside.any():
             raise DeclarationError(
-                f"save=fd.at(...): the time {values[outside][0]:g} lies outside the time axis, {time.start:g} to {time.stop:g}."
+                f"save=fd.at(...): the time {values[outside][0]:g} lies outside the time axis, "
+                f"{time.start:g} to {time.stop:g}."
             )
         return np.clip(values, time.start, time.stop)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..stencil import ProfileRead, StateRead, Traced, WholeRead, depends_on, linear_weights
+from ._order import Parallel
 from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
 
@@ -42,9 +43,7 @@ def main_phase(structure: Structure) -> PhaseStructure:
     """The structure of most levels."""
     counts: dict[int, int] = {}
     for segment in structure.segments:
-        phases = (
-            segment.phases if len(segment.phases) > 1 else segment.phases * (segment.stop - segment.start)
-        )
+        phases = segment.phases if len(segment.phases) > 1 else segment.phases * (segment.stop - segment.start)
         for phase in phases:
             counts[phase] = counts.get(phase, 0) + 1
     return structure.phases[max(counts, key=lambda phase: (counts[phase], phase))]
@@ -55,9 +54,7 @@ def main_pieces(structure: Structure) -> dict[str, list[Piece]]:
     found: dict[str, list[Piece]] = {}
     pieces = [*main_phase(structure).rates, *_value_pieces(main_phase(structure))]
     for one in structure.arrays:
-        own = [
-            p for p in pieces if p.field == one.name and p.role in ("value", "rate") and p.predicate is None
-        ]
+        own = [p for p in pieces if p.field == one.name and p.role in ("value", "rate") and p.predicate is None]
         largest = max((p for p in own if not p.adds), key=lambda p: p.box.size, default=None)
         if largest is not None:
             found[one.name] = [largest, *(p for p in own if p.adds and p.box.contains(largest.box))]
@@ -65,11 +62,8 @@ def main_pieces(structure: Structure) -> dict[str, list[Piece]]:
 
 
 def _value_pieces(phase: PhaseStructure) -> list[Piece]:
-    return [
-        piece
-        for stage in phase.stages
-        for piece in (stage.pieces if hasattr(stage, "pieces") else (stage.piece,))
-    ]
+    groups = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.stages)
+    return [piece for group in groups for piece in group]
 
 
 def analyse(
@@ -90,9 +84,7 @@ def analyse(
             return Skipped(f"{piece.label} is not affine")
         if _varies(rule):
             return Skipped(f"{piece.label} has weights that vary in space or time")
-    values = {
-        name: np.asarray(value) for name, value in wholes.items() if np.size(value) <= 64 and name != "times"
-    }
+    values = {name: np.asarray(value) for name, value in wholes.items() if np.size(value) <= 64 and name != "times"}
     missing = [
         n
         for p in pieces.values()
@@ -102,16 +94,12 @@ def analyse(
     ]
     if missing:
         return Skipped(f"{missing[0]} is a large array")
-    frozen = tuple(
-        (name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items())
-    )
+    frozen = tuple((name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items()))
     return _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
 
 
 @lru_cache(maxsize=64)
-def _analyse(
-    structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float
-) -> Stability:
+def _analyse(structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float) -> Stability:
     values = {name: np.frombuffer(data, dtype).reshape(shape) for name, data, dtype, shape in frozen}
     pieces = main_pieces(structure)
     rated = {name for name, group in pieces.items() if group[0].role == "rate"}
@@ -187,9 +175,7 @@ def _weights_at(
         def at(
             step: jax.Array, rule: Traced = rule, others: Any = others, base: Any = base, own: Any = own
         ) -> jax.Array:
-            inputs = [
-                step.astype(b.dtype) if o == WholeRead("dt") else b for o, b in zip(others, base, strict=True)
-            ]
+            inputs = [step.astype(b.dtype) if o == WholeRead("dt") else b for o, b in zip(others, base, strict=True)]
             weights = _weight_function(rule)(inputs, own)
             return jnp.stack(weights) if weights else jnp.zeros((0,), step.dtype)
 
@@ -242,12 +228,10 @@ def _rate_growth(
     matrix = block[..., rate[:, None], rate]
     if plain.size:
         inner = np.eye(plain.size) - block[..., plain[:, None], plain]
-        matrix = matrix + block[..., rate[:, None], plain] @ np.linalg.solve(
-            inner, block[..., plain[:, None], rate]
-        )
+        matrix = matrix + block[..., rate[:, None], plain] @ np.linalg.solve(inner, block[..., plain[:, None], rate])
     modes = np.linalg.eigvals(matrix) * steps[:, None, None]
     assert structure.stepper is not None
-    growth = np.abs(structure.stepper.tableau.growth(modes))
+    growth = np.abs(np.asarray(structure.stepper.tableau.growth(modes)))
     exact = np.exp(np.clip(modes.real, None, 50.0))
     return growth.max(axis=(1, 2)), (growth <= np.maximum(1.0, exact) * (1 + 1e-6)).all(axis=(1, 2))
 

@@ -61,7 +61,7 @@ class Store:
         self.profiles[name] = Profile(axes, build)
 
     def _mirrored(self, axis: str, face: bool, start: int, stop: int) -> np.ndarray:
-        owner, index = self.grid.axes[axis], np.arange(start, stop)
+        owner, index = self.grid.space_axis(axis), np.arange(start, stop)
         size = owner.size(face)
         if owner.periodic:
             return index % size
@@ -79,7 +79,7 @@ class Store:
     def _geometry(self, name: str) -> Builder:
         kind, axis, *rest = name.split(" ")
         face = bool(rest) and rest[0] == "face"
-        owner = self.grid.axes[axis]
+        owner = self.grid.space_axis(axis)
 
         def build(start: tuple[int, ...], stop: tuple[int, ...]) -> Any:
             if kind == "coordinate":
@@ -89,9 +89,7 @@ class Store:
             else:
                 derivative, offsets, index = rest[-3:]
                 reach = [float(part) for part in offsets.split(",")]
-                values = _stretched_weights(owner, face, start[0], stop[0], int(derivative), reach)[
-                    :, int(index)
-                ]
+                values = _stretched_weights(owner, face, start[0], stop[0], int(derivative), reach)[:, int(index)]
             return jnp.asarray(values, self.real)
 
         return build
@@ -121,17 +119,13 @@ class Extent:
     origin: tuple[int, ...]
 
 
-def check_covers(
-    name: str, axes: tuple[str, ...], shape: tuple[int, ...], grid: Grid, faces: frozenset[str]
-) -> None:
+def check_covers(name: str, axes: tuple[str, ...], shape: tuple[int, ...], grid: Grid, faces: frozenset[str]) -> None:
     """Refuses an array whose shape is not that of the axes it is labelled by."""
     layout = Layout(grid, faces)
     by_name = dict(zip(layout.names, layout.shape, strict=True))
     for axis in axes:
         if axis not in by_name:
-            raise PlanningError(
-                f"`{name}` is labelled by axis `{axis}`; the grid has {', '.join(grid.names)}."
-            )
+            raise PlanningError(f"`{name}` is labelled by axis `{axis}`; the grid has {', '.join(grid.names)}.")
     wanted = tuple(by_name[axis] for axis in axes)
     if tuple(shape) != wanted:
         raise PlanningError(

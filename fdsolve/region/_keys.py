@@ -17,7 +17,7 @@ MAX_RUNS = 4
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The positions a key picks on each axis of a layout; an axis indexed by a single integer is dropped from its shape."""
+    """The positions a key picks on each axis; an axis indexed by a single integer is dropped from its shape."""
 
     layout: Layout
     positions: tuple[np.ndarray, ...]
@@ -61,9 +61,7 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np
     """Positions that an integer, slice or list picks on one axis, and whether the axis is dropped."""
     size = layout.shape[layout.names.index(axis)]
     if isinstance(key, bool | np.bool_):
-        raise DeclarationError(
-            f"{what}: `{key}` is no position on axis `{axis}`; give an integer, slice or list."
-        )
+        raise DeclarationError(f"{what}: `{key}` is no position on axis `{axis}`; give an integer, slice or list.")
     if isinstance(key, int | np.integer):
         return np.array([_position(int(key), size, axis, what)]), True
     if isinstance(key, slice):
@@ -84,9 +82,7 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np
     array = np.asarray(key)
     if array.dtype == bool and array.ndim == 1:
         if array.size != size:
-            raise DeclarationError(
-                f"{what}: the mask on axis `{axis}` has {array.size} entries; it needs {size}."
-            )
+            raise DeclarationError(f"{what}: the mask on axis `{axis}` has {array.size} entries; it needs {size}.")
         return np.flatnonzero(array), False
     if array.ndim == 1 and (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
         return np.array([_position(int(k), size, axis, what) for k in array], int), False

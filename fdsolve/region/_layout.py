@@ -28,9 +28,7 @@ class Layout:
                     f"{owner}: `at=` names the axis `{axis}`; the space axes of the grid are {', '.join(grid.space)}."
                 )
             if place not in ("face", "point"):
-                raise DeclarationError(
-                    f'{owner}: `at=` takes "face" or "point" for axis `{axis}`, got {place!r}.'
-                )
+                raise DeclarationError(f'{owner}: `at=` takes "face" or "point" for axis `{axis}`, got {place!r}.')
             if place == "face":
                 faces.add(axis)
         return cls(grid, frozenset(faces))
@@ -43,7 +41,7 @@ class Layout:
     @property
     def space_shape(self) -> tuple[int, ...]:
         """Number of points on each space axis."""
-        return tuple(self.grid.axes[name].size(name in self.faces) for name in self.grid.space)
+        return tuple(self.grid.space_axis(name).size(name in self.faces) for name in self.grid.space)
 
     @property
     def num_levels(self) -> int:
@@ -62,7 +60,7 @@ class Layout:
 
     def shift(self, axis: str) -> int:
         """Half indices from the lower wall to the entity of index 0 on a space axis (0 or 1)."""
-        return self.grid.axes[axis].shift(axis in self.faces)
+        return self.grid.space_axis(axis).shift(axis in self.faces)
 
     def describe_place(self) -> str:
         """`x faces` and the like, for messages; empty where nothing is staggered."""

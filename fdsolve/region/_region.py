@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ._box import Box
@@ -60,9 +61,7 @@ class Index(AbstractRegion):
     def select(self, layout: Layout, what: str) -> Selection:
         """The positions picked on each axis."""
         by_axis = _by_axis(layout, self.key, what)
-        found = [
-            resolve_axis_key(layout, name, by_axis.get(name, slice(None)), what) for name in layout.names
-        ]
+        found = [resolve_axis_key(layout, name, by_axis.get(name, slice(None)), what) for name in layout.names]
         return Selection(layout, tuple(p for p, _ in found), tuple(gone for _, gone in found))
 
     def resolve(self, layout: Layout, what: str) -> Terms:
@@ -85,9 +84,7 @@ class Coordinates(AbstractRegion):
     def select(self, layout: Layout, what: str) -> Selection:
         """The positions picked on each axis."""
         if not isinstance(self.key, Mapping):
-            raise DeclarationError(
-                f"{what}: `.loc` takes a dict by axis name, for example `.loc[dict(x=0.5)]`."
-            )
+            raise DeclarationError(f"{what}: `.loc` takes a dict by axis name, for example `.loc[dict(x=0.5)]`.")
         _check_axes(layout, self.key, what)
         found = [
             resolve_coordinate_key(layout, name, self.key[name], what)
@@ -101,9 +98,7 @@ class Coordinates(AbstractRegion):
         selection = self.select(layout, what)
         empty = [name for name, p in zip(layout.names, selection.positions, strict=True) if p.size == 0]
         if empty:
-            raise DeclarationError(
-                f"{what}: the region is empty (no coordinate on axis `{empty[0]}` lies in it)."
-            )
+            raise DeclarationError(f"{what}: the region is empty (no coordinate on axis `{empty[0]}` lies in it).")
         return selection.to_terms()
 
     def __repr__(self) -> str:
@@ -162,13 +157,11 @@ class Where(AbstractRegion):
             return Terms(layout, (Term(levels, whole, Predicate(self.predicate)),))
         with jax.ensure_compile_time_eval():
             value = self.predicate(**{name: _open_coordinate(layout, name) for name in names})
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             return Terms(layout, (Term(levels, whole, Predicate(self.predicate)),))
         array = np.asarray(value)
         if array.dtype != bool:
-            raise DeclarationError(
-                f"{what}: the predicate returned {array.dtype}; it must return true or false."
-            )
+            raise DeclarationError(f"{what}: the predicate returned {array.dtype}; it must return true or false.")
         points = Points.of_mask(Box.of_shape(layout.space_shape), np.broadcast_to(array, layout.space_shape))
         if points.empty:
             raise DeclarationError(f"{what}: the region is empty (the predicate holds at no point).")
@@ -216,10 +209,10 @@ class Place(AbstractRegion):
         positions = []
         for name, size in zip(layout.space, layout.space_shape, strict=True):
             value = self.coordinates[name]
-            if isinstance(value, jax.core.Tracer):
+            if isinstance(value, Tracer):
                 positions.append((0, size))
                 continue
-            points = layout.grid.axes[name].positions(name in layout.faces, 0, size)
+            points = layout.grid.space_axis(name).positions(name in layout.faces, 0, size)
             if not points[0] <= float(value) <= points[-1]:
                 raise DeclarationError(
                     f"{what}: `{name}={float(value)}` lies outside the points of axis `{name}`, "
@@ -267,7 +260,7 @@ def where(predicate: Callable[..., Any]) -> AbstractRegion:
 
 def _open_coordinate(layout: Layout, name: str) -> np.ndarray:
     axis = layout.space.index(name)
-    values = layout.grid.axes[name].positions(name in layout.faces, 0, layout.space_shape[axis])
+    values = layout.grid.space_axis(name).positions(name in layout.faces, 0, layout.space_shape[axis])
     return values.reshape([-1 if a == axis else 1 for a in range(len(layout.space))])
 
 

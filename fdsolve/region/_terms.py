@@ -1,4 +1,4 @@
-"""What a region key means on one field: disjoint terms, each some levels × some points, some under a run-time predicate."""
+"""What a region key means on one field: disjoint terms, each some levels × some points."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,14 +28,12 @@ class Predicate:
     @property
     def leaves(self) -> tuple["Predicate", ...]:
         """The functions this condition is made of."""
-        return (
-            (self,) if self.operator == "leaf" else tuple(leaf for part in self.parts for leaf in part.leaves)
-        )
+        return (self,) if self.operator == "leaf" else tuple(leaf for part in self.parts for leaf in part.leaves)
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Points × levels of one field: `levels` is a boolean array over the time levels; `predicate` restricts at run time."""
+    """Points × levels: `levels` is a boolean array over the time levels; `predicate` restricts at run time."""
 
     levels: np.ndarray
     points: Points

@@ -145,9 +145,7 @@ def gradient(view: AbstractView, *, order: int = 2, at: Any = None) -> tuple[Abs
     return tuple(derivative(view, axis, order=order, at=at) for axis in view.context.grid.space)
 
 
-def divergence(
-    first: Any, second: AbstractView | None = None, *, order: int = 2, at: Any = None
-) -> AbstractView:
+def divergence(first: Any, second: AbstractView | None = None, *, order: int = 2, at: Any = None) -> AbstractView:
     """∇·v of a vector, or ∇·(k ∇u) of a coefficient and a view in conservative flux form.
 
     `divergence((v, w))` or `divergence(dict(x=v, y=w))` takes one component a space axis, in grid order.
@@ -160,18 +158,14 @@ def divergence(
             raise DeclarationError(f"{view.context.what}: divergence(k, u) is of order 2, got order={order}.")
         coefficient = first if isinstance(first, AbstractView) else None
         parts = [
-            derivative(view, axis, 2)
-            if coefficient is None
-            else FluxDivergence(move(coefficient, at), view, axis)
+            derivative(view, axis, 2) if coefficient is None else FluxDivergence(move(coefficient, at), view, axis)
             for axis in view.context.grid.space
         ]
         total = sum(parts[1:], parts[0])
         return total if coefficient is not None else first * total
     components = list(first.values()) if isinstance(first, Mapping) else first
     if not isinstance(components, Sequence) or not components:
-        raise DeclarationError(
-            "divergence takes a vector as a tuple or dict of views, or a coefficient and a view."
-        )
+        raise DeclarationError("divergence takes a vector as a tuple or dict of views, or a coefficient and a view.")
     context = _checked(components[0], "divergence").context
     space = context.grid.space
     names = tuple(first) if isinstance(first, Mapping) else space

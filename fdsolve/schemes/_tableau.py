@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -13,9 +14,9 @@ class Tableau:
     times: tuple[float, ...]
     order: int
 
-    def growth(self, z: complex) -> complex:
+    def growth(self, z: Any) -> Any:
         """The stability function R(z) of du/dt = λu with z = λΔt (array or number)."""
-        slopes: list[complex] = []
+        slopes: list[Any] = []
         for row in self.stages:
             slopes.append(z * (1 + sum(a * k for a, k in zip(row, slopes, strict=True))))
         return 1 + sum(b * k for b, k in zip(self.weights, slopes, strict=True))
@@ -41,7 +42,7 @@ class Euler(AbstractStepper):
 
 @dataclass(frozen=True)
 class Heun(AbstractStepper):
-    """Heun's method (explicit trapezoid), order 2; source: Heun 1900, Hairer, Nørsett & Wanner, Solving ODEs I, II.1."""
+    """Heun's method (explicit trapezoid), order 2; source: Hairer, Nørsett & Wanner, Solving ODEs I, II.1."""
 
     @property
     def tableau(self) -> Tableau:
@@ -54,6 +55,4 @@ class RK4(AbstractStepper):
 
     @property
     def tableau(self) -> Tableau:
-        return Tableau(
-            ((), (0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6), (0.0, 0.5, 0.5, 1.0), 4
-        )
+        return Tableau(((), (0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6), (0.0, 0.5, 0.5, 1.0), 4)

@@ -6,9 +6,7 @@ from jaxtyping import Float
 from ..errors import DeclarationError
 
 
-def weights(
-    derivative: int, offsets: Float[np.ndarray, " points"] | tuple[float, ...]
-) -> Float[np.ndarray, " points"]:
+def weights(derivative: int, offsets: Float[np.ndarray, " points"] | tuple[float, ...]) -> Float[np.ndarray, " points"]:
     """Weights w of Σ w_k f(offsets_k) ≈ f⁽ⁿ⁾(0), exact for polynomials of degree below the number of points.
 
     Arguments: `derivative` n ≥ 0; `offsets` in any unit of length, distinct. Returns one weight an offset, in that

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
 from ..errors import DeclarationError, RunError
 from ..planning import Plan
@@ -46,19 +47,15 @@ class Solution:
     @property
     def times(self) -> np.ndarray:
         """The saved times, in the units of the time axis; empty on a grid without time."""
-        return (
-            np.asarray(self.plan.save.times) if self.plan.problem.scope.grid.time is not None else np.empty(0)
-        )
+        return np.asarray(self.plan.save.times) if self.plan.problem.scope.grid.time is not None else np.empty(0)
 
     def to_xarray(self) -> xr.Dataset:
         """The saved states as a Dataset: dimensions and coordinates by axis name, units and parameters as attributes.
 
         A staggered field has its own dimension, `x_face`, with the coordinates of the faces. Needs concrete values.
         """
-        if any(isinstance(array, jax.core.Tracer) for array in self.history.values()):
-            raise RunError(
-                "to_xarray needs concrete values: call it outside jit and grad, on what they return."
-            )
+        if any(isinstance(array, Tracer) for array in self.history.values()):
+            raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
         grid = self.plan.problem.scope.grid
         data, coords = {}, {}
         if grid.time is not None:
@@ -69,7 +66,7 @@ class Solution:
                 face = axis in one.layout.faces
                 dim = f"{axis}_face" if face else axis
                 dims.append(dim)
-                owner = grid.axes[axis]
+                owner = grid.space_axis(axis)
                 attributes = {"units": owner.units} if owner.units else {}
                 coords[dim] = (dim, owner.positions(face, 0, owner.size(face)), attributes)
             attributes = {"units": one.units} if one.units else {}
@@ -105,15 +102,11 @@ def _attributes(plan: Plan) -> dict[str, Any]:
     """Parameters that fit into attributes, and the rules."""
     attributes: dict[str, Any] = {}
     for name, value in plan.parameters.items():
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             continue
         if isinstance(value, bool | int | float | str):
             attributes[name] = int(value) if isinstance(value, bool) else value
-        elif (
-            isinstance(value, np.ndarray | np.generic | jax.Array)
-            and np.size(value) <= 16
-            and np.ndim(value) <= 1
-        ):
+        elif isinstance(value, np.ndarray | np.generic | jax.Array) and np.size(value) <= 16 and np.ndim(value) <= 1:
             attributes[name] = np.asarray(value).item() if np.ndim(value) == 0 else np.asarray(value)
     for name, assignments in plan.problem.assignments.items():
         attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError
 from ..region import Layout
@@ -20,12 +21,11 @@ Reader = Callable[[Operand, tuple[int, ...], Any], jax.Array]
 """Gives the (traced) value of an operand of a shape and dtype."""
 
 
+@runtime_checkable
 class FieldResolver(Protocol):
     """Answers a read near a hole instead of the plain read: see `fdsolve.planning`."""
 
-    def __call__(
-        self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]
-    ) -> jax.Array: ...
+    def __call__(self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]) -> jax.Array: ...
 
 
 @dataclass(eq=False)
@@ -54,9 +54,7 @@ class RuleContext(AbstractContext):
     def read_field(self, name: str, shift: Shift) -> jax.Array:
         level, offset = self._level(name, shift), self._index_offset(name, self.scope.layouts[name], shift)
         if not self.may_read_fields:
-            raise PlanningError(
-                f"{self.what} reads `{name}`; here only coordinates, time and parameters are known."
-            )
+            raise PlanningError(f"{self.what} reads `{name}`; here only coordinates, time and parameters are known.")
         if self.resolver is not None:
             return self.resolver(self, name, level, offset)
         return self.read_state(name, level, offset)
@@ -86,10 +84,8 @@ class RuleContext(AbstractContext):
         name = f"coordinate {axis}" + (" face" if face else "")
         return self.reader(ProfileRead(name, (axis,), (index,)), (), self.scope.real)
 
-    def read_weight(
-        self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift
-    ) -> Any:
-        owner = self.grid.axes[axis]
+    def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
+        owner = self.grid.space_axis(axis)
         if owner.uniform:
             return float(finite_difference_weights(derivative, offsets)[index] / owner.step**derivative)
         face, at = self._entity(axis, shift)
@@ -98,7 +94,7 @@ class RuleContext(AbstractContext):
         return self.reader(ProfileRead(name, (axis,), (at,)), (), self.scope.real)
 
     def note_shifted_constant(self, value: Any) -> None:
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             self.shifted_constants.append(value)
 
     def _time(self) -> jax.Array:
@@ -144,7 +140,7 @@ class RuleContext(AbstractContext):
 
     def _entity(self, axis: str, shift: Shift) -> tuple[bool, int]:
         """Whether the moved point lies on faces of the axis, and its index offset from the target."""
-        owner, position = self.grid.axes[axis], self.grid.space.index(axis)
+        owner, position = self.grid.space_axis(axis), self.grid.space.index(axis)
         halves = int(self.target.shift(axis) + 2 * shift[self.grid.names.index(axis)])
         face = owner.shift(True) == halves % 2
         return face, (halves - owner.shift(face)) // 2 + self.base[position]
@@ -178,9 +174,9 @@ class RuleContext(AbstractContext):
         )
 
     def _spacing(self, axis: str) -> Any:
-        owner = self.grid.axes[axis]
         if axis == self.grid.time_name:
             return self.reader(WholeRead("dt"), (), self.scope.real)
+        owner = self.grid.space_axis(axis)
         if owner.uniform:
             return np.asarray(owner.step, self.scope.real)[()]
         face, index = self._entity(axis, self.zero_shift())
@@ -199,9 +195,7 @@ class RuleContext(AbstractContext):
         arguments, keywords = [], {}
         for name, parameter in signature.parameters.items():
             if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-                raise DeclarationError(
-                    f"{self.what}: a rule's arguments are named one by one; `*{name}` is not."
-                )
+                raise DeclarationError(f"{self.what}: a rule's arguments are named one by one; `*{name}` is not.")
             value = self.argument(name, parameter)
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                 keywords[name] = value
@@ -238,9 +232,7 @@ def pick_component(result: Any, component: int, names: tuple[str, ...], what: st
     """One of several results of a rule for fields set together."""
     if isinstance(result, Mapping):
         if set(result) != set(names):
-            raise DeclarationError(
-                f"{what} returned {', '.join(map(str, result))}; wanted {', '.join(names)}."
-            )
+            raise DeclarationError(f"{what} returned {', '.join(map(str, result))}; wanted {', '.join(names)}.")
         return result[names[component]]
     if not isinstance(result, tuple | list) or len(result) != len(names):
         raise DeclarationError(

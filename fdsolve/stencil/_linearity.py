@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
@@ -52,8 +53,7 @@ def _equation_degrees(eqn: Any, degrees: list[int]) -> list[int]:
         found = AFFINE if _keeps_linearity(eqn.invars[0].aval.dtype, eqn.params["new_dtype"]) else NONLINEAR
     elif name in _CALLS:
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-        closed = inner if isinstance(inner, jex.ClosedJaxpr) else None
-        body = closed.jaxpr if closed is not None else inner
+        body: Any = inner.jaxpr if isinstance(inner, jex.ClosedJaxpr) else inner
         return output_degrees(body, [CONSTANT] * len(body.constvars) + degrees)
     else:
         found = NONLINEAR
@@ -81,8 +81,6 @@ def linear_weights(function: Callable[..., Any], num_reads: int, dtype: Any) -> 
 
     Exact up to rounding: each weight is f(e_k) − f(0) taken as a derivative, so complex weights keep both parts.
     """
-    import jax
-
     zeros = tuple(jnp.zeros((), dtype) for _ in range(num_reads))
     constant, pushforward = jax.linearize(function, *zeros)
     columns = np.eye(num_reads)

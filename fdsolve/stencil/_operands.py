@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class StateRead:
-    """The value of a field at `level` (0: the level or stage being computed, −1: the one before) and an index offset."""
+    """The value of a field at `level` (0: the one being computed, −1: the one before) and an index offset."""
 
     field: str
     level: int

@@ -9,6 +9,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 MAX_ELEMENTS = 2048
 _CALLS = frozenset({"jit", "pjit", "closed_call", "core_call"})
@@ -123,7 +124,7 @@ def _apply(eqn: Any, inputs: list[Any]) -> list[Any]:
 def _bind(eqn: Any, inputs: list[Any]) -> list[Any]:
     """The equation itself; on plain numbers and NumPy arrays it is computed now, so that indices stay concrete."""
     subfuns, params = eqn.primitive.get_bind_params(eqn.params)
-    if not any(isinstance(value, jax.core.Tracer) for value in inputs):
+    if not any(isinstance(value, Tracer) for value in inputs):
         with jax.ensure_compile_time_eval():
             out = eqn.primitive.bind(*subfuns, *inputs, **params)
     else:
@@ -178,11 +179,9 @@ def _rearrange(eqn: Any, inputs: list[Any]) -> list[Any] | None:
         return [Grid(np.concatenate([_as_grid(v).cells for v in inputs], params["dimension"]))]
     if name == "stack":
         return [Grid(np.stack([_as_grid(v).cells for v in inputs], params["axis"]))]
-    if name == "dynamic_slice" and not any(isinstance(v, jax.core.Tracer | Grid) for v in inputs[1:]):
+    if name == "dynamic_slice" and not any(isinstance(v, Tracer | Grid) for v in inputs[1:]):
         cells, sizes = _as_grid(inputs[0]).cells, params["slice_sizes"]
-        starts = [
-            int(np.clip(int(s), 0, n - k)) for s, n, k in zip(inputs[1:], cells.shape, sizes, strict=True)
-        ]
+        starts = [int(np.clip(int(s), 0, n - k)) for s, n, k in zip(inputs[1:], cells.shape, sizes, strict=True)]
         return [Grid(cells[tuple(slice(s, s + k) for s, k in zip(starts, sizes, strict=True))])]
     if name == "dot_general":
         return _dot(eqn, inputs)

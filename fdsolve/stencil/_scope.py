@@ -35,7 +35,7 @@ class Static:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """The names a rule can ask for. `real` is the dtype of coordinates and time; `used` collects parameters asked for."""
+    """The names a rule can ask for. `real` is the dtype of coordinates; `used` collects parameters asked for."""
 
     grid: Grid
     layouts: dict[str, Layout]

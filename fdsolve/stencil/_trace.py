@@ -101,7 +101,7 @@ def trace_window(function: Callable[..., Any], shape: tuple[int, ...], dtype: An
     return jax.make_jaxpr(lambda *values: scalarise(closed, [shape])(*values))(*scalars)
 
 
-def constant_rule(value: complex, dtype: Any) -> Traced:
+def constant_rule(value: int | float | complex, dtype: Any) -> Traced:
     """The rule that gives one number everywhere."""
     return trace(lambda reader: (np.asarray(value, dtype), []), "a constant", dtype)
 
@@ -109,9 +109,7 @@ def constant_rule(value: complex, dtype: Any) -> Traced:
 def _finish(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: Any) -> Traced:
     jaxpr, used = _drop_unused(closed.jaxpr)
     operands = tuple(operands[i] for i in used)
-    degrees = [CONSTANT] * len(jaxpr.constvars) + [
-        AFFINE if isinstance(o, StateRead) else CONSTANT for o in operands
-    ]
+    degrees = [CONSTANT] * len(jaxpr.constvars) + [AFFINE if isinstance(o, StateRead) else CONSTANT for o in operands]
     degree = max(output_degrees(jaxpr, degrees), default=NONLINEAR)
     return Traced(operands, jaxpr, tuple(closed.consts), np.dtype(dtype), degree, jaxpr_key(jaxpr))
 
@@ -167,9 +165,7 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
     if result is None:
         raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point.")
     if isinstance(result, tuple | list | dict):
-        raise DeclarationError(
-            f"{what} returned a {type(result).__name__}; to set several fields use `fd.together`."
-        )
+        raise DeclarationError(f"{what} returned a {type(result).__name__}; to set several fields use `fd.together`.")
     try:
         value = jnp.asarray(result)
     except TypeError:

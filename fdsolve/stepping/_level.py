@@ -44,9 +44,7 @@ def _time_of(arrays: Arrays, number: Any) -> Any:
     return None if times is None else lax.dynamic_index_in_dim(times, number, keepdims=False)
 
 
-def _complete(
-    structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]
-) -> dict[str, jax.Array]:
+def _complete(structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]) -> dict[str, jax.Array]:
     """Runs the stages of a level on what is given of it."""
     needs_base = {name for name, _ in phase.given}
     for stage in phase.stages:
@@ -92,9 +90,7 @@ def _take_step(
         current = before
         if slopes:
             given = _advance(structure, phase, base, slopes, row, step)
-            current = _complete(
-                structure, phase, Level(structure, arrays, given, state, number, fraction, time), axes
-            )
+            current = _complete(structure, phase, Level(structure, arrays, given, state, number, fraction, time), axes)
         level = Level(structure, arrays, current, state, number, fraction, time)
         slopes.append(_rates(structure, phase, level, axes))
     given = _advance(structure, phase, base, slopes, tableau.weights, step)
@@ -137,9 +133,7 @@ def _merge(
     below = take_box(total, box.start, common)
     value = below + value if adds else value
     value = value if held is None else jnp.where(held, value, below)
-    return lax.dynamic_update_slice(
-        total, value, [a - o for a, o in zip(common.start, box.start, strict=True)]
-    )
+    return lax.dynamic_update_slice(total, value, [a - o for a, o in zip(common.start, box.start, strict=True)])
 
 
 def _advance(
@@ -158,10 +152,7 @@ def _advance(
             value = take_box(base[name], storage.origin, box)
             for weight, slope in zip(weights, slopes, strict=True):
                 if weight:
-                    value = (
-                        value
-                        + (jnp.asarray(weight, step.dtype) * step).astype(value.dtype) * slope[name][number]
-                    )
+                    value = value + (jnp.asarray(weight, step.dtype) * step).astype(value.dtype) * slope[name][number]
             start = [a - o for a, o in zip(box.start, storage.origin, strict=True)]
             if array is None:
                 high = [n - a - s for n, a, s in zip(storage.padded_shape, start, box.shape, strict=True)]

@@ -28,9 +28,7 @@ def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Sa
         state, saved = _run_segment(structure, segment, arrays, state, axes)
         parts.extend(saved)
     history = {
-        one.name: jnp.concatenate([part[one.name] for part in parts])
-        if len(parts) > 1
-        else parts[0][one.name]
+        one.name: jnp.concatenate([part[one.name] for part in parts]) if len(parts) > 1 else parts[0][one.name]
         for one in structure.arrays
     }
     return history, _interiors(structure, state)
@@ -44,9 +42,7 @@ def run_initial(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> 
         for one in structure.arrays
     }
     first = structure.phases[structure.segments[0].phases[0]]
-    return _interiors(
-        structure, _push(structure, state, make_level(structure, first, arrays, state, 0, axes))
-    )
+    return _interiors(structure, _push(structure, state, make_level(structure, first, arrays, state, 0, axes)))
 
 
 def _interiors(structure: Structure, state: State) -> Saved:
@@ -102,8 +98,7 @@ def _step(
     used = sorted(set(segment.phases))
     table = jnp.asarray([used.index(p) for p in segment.phases], jnp.int32)
     branches = [
-        lambda s, phase=structure.phases[p]: make_level(structure, phase, arrays, s, number, axes)
-        for p in used
+        lambda s, phase=structure.phases[p]: make_level(structure, phase, arrays, s, number, axes) for p in used
     ]
     return _push(structure, state, lax.switch(table[number - segment.start], branches, state))
 

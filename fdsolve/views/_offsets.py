@@ -47,9 +47,7 @@ def _parse_named(parts: tuple[str, ...], names: tuple[str, ...], what: str) -> S
             )
         name, sign, amount = match.groups()
         if name not in shift:
-            raise DeclarationError(
-                f'{what}: unknown axis `{name}` in "{part}"; the axes are {", ".join(names)}.'
-            )
+            raise DeclarationError(f'{what}: unknown axis `{name}` in "{part}"; the axes are {", ".join(names)}.')
         if name in seen:
             raise DeclarationError(f"{what}: axis `{name}` is named twice in {', '.join(parts)}.")
         seen.add(name)
@@ -60,10 +58,8 @@ def _parse_named(parts: tuple[str, ...], names: tuple[str, ...], what: str) -> S
 
 
 def _to_half(part: Any, what: str) -> Fraction:
-    if isinstance(part, int | np.integer | Fraction) or (
-        isinstance(part, float) and float(part * 2).is_integer()
-    ):
-        half = Fraction(part)
+    if isinstance(part, int | np.integer | Fraction) or (isinstance(part, float) and float(part * 2).is_integer()):
+        half = Fraction(float(part))
         if (half * 2).denominator == 1:
             return half
     raise DeclarationError(f"{what}: the offset {part!r} is neither a whole number of steps nor a half.")

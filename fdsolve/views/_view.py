@@ -34,9 +34,7 @@ class AbstractContext(ABC):
         """The coordinate of the rule's point moved by `shift`."""
 
     @abstractmethod
-    def read_weight(
-        self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift
-    ) -> Any:
+    def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
         """Weight `index` of the finite difference over `offsets` (in steps) for a derivative at the moved point."""
 
     @abstractmethod
@@ -72,9 +70,7 @@ class AbstractView(ABC):
         return self.value(parse_offsets(key, self.context.grid.names, self.context.what))
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`."
-        )
+        raise TypeError(f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`.")
 
     def __bool__(self) -> bool:
         raise DeclarationError(
@@ -94,21 +90,67 @@ class AbstractView(ABC):
     def __abs__(self) -> "AbstractView":
         return apply(abs, self)
 
+    def __add__(self, other: Any) -> "AbstractView":
+        return apply(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> "AbstractView":
+        return apply(operator.add, other, self)
+
+    def __sub__(self, other: Any) -> "AbstractView":
+        return apply(operator.sub, self, other)
+
+    def __rsub__(self, other: Any) -> "AbstractView":
+        return apply(operator.sub, other, self)
+
+    def __mul__(self, other: Any) -> "AbstractView":
+        return apply(operator.mul, self, other)
+
+    def __rmul__(self, other: Any) -> "AbstractView":
+        return apply(operator.mul, other, self)
+
+    def __truediv__(self, other: Any) -> "AbstractView":
+        return apply(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> "AbstractView":
+        return apply(operator.truediv, other, self)
+
+    def __floordiv__(self, other: Any) -> "AbstractView":
+        return apply(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> "AbstractView":
+        return apply(operator.floordiv, other, self)
+
+    def __mod__(self, other: Any) -> "AbstractView":
+        return apply(operator.mod, self, other)
+
+    def __rmod__(self, other: Any) -> "AbstractView":
+        return apply(operator.mod, other, self)
+
+    def __pow__(self, other: Any) -> "AbstractView":
+        return apply(operator.pow, self, other)
+
+    def __rpow__(self, other: Any) -> "AbstractView":
+        return apply(operator.pow, other, self)
+
+    def __lt__(self, other: Any) -> "AbstractView":
+        return apply(operator.lt, self, other)
+
+    def __le__(self, other: Any) -> "AbstractView":
+        return apply(operator.le, self, other)
+
+    def __gt__(self, other: Any) -> "AbstractView":
+        return apply(operator.gt, self, other)
+
+    def __ge__(self, other: Any) -> "AbstractView":
+        return apply(operator.ge, self, other)
+
+    def __eq__(self, other: object) -> "AbstractView":  # type: ignore[override]
+        return apply(operator.eq, self, other)
+
+    def __ne__(self, other: object) -> "AbstractView":  # type: ignore[override]
+        return apply(operator.ne, self, other)
+
     __hash__ = object.__hash__
-
-
-def _binary(function: Callable[[Any, Any], Any], reverse: bool) -> Callable[[Any, Any], Any]:
-    def method(self: AbstractView, other: Any) -> AbstractView:
-        return apply(function, other, self) if reverse else apply(function, self, other)
-
-    return method
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    setattr(AbstractView, f"__{_name}__", _binary(getattr(operator, _name), False))
-    setattr(AbstractView, f"__r{_name}__", _binary(getattr(operator, _name), True))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(AbstractView, f"__{_name}__", _binary(getattr(operator, _name), False))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +186,7 @@ class ParameterView(AbstractView):
     def parity(self, axis: str) -> int | None:
         if axis not in self.axes:
             return None
-        return self.context.grid.axes[axis].shift(axis in self.faces) % 2
+        return self.context.grid.space_axis(axis).shift(axis in self.faces) % 2
 
     def __repr__(self) -> str:
         return self.name
