@@ -1,7 +1,7 @@
 """The two doors: `plan` says what will run, `solve` runs it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -11,9 +11,8 @@ from jax.core import Tracer
 
 from .errors import DeclarationError, RunError
 from .kernels import Arrays
-from .planning import AbstractSave, Plan, make_plan, show_bytes
+from .planning import Plan, make_plan, show_bytes, show_option
 from .region import Box
-from .schemes import AbstractStepper
 from .solution import Solution
 from .stepping import run, run_initial
 
@@ -22,10 +21,10 @@ def plan(
     fields: Any,
     /,
     *,
-    stepper: AbstractStepper | None = None,
-    save: AbstractSave | None = None,
-    kernel: str = "auto",
-    parameters: Mapping[str, Any] | None = None,
+    stepper: Any = None,
+    save: Any = None,
+    kernel: Any = "auto",
+    parameters: Any = None,
     **keywords: Any,
 ) -> Plan:
     """What `solve` with the same arguments will run, and why; print it."""
@@ -37,13 +36,13 @@ def solve(
     fields: Any,
     /,
     *,
-    stepper: AbstractStepper | None = None,
-    save: AbstractSave | None = None,
+    stepper: Any = None,
+    save: Any = None,
     adjoint: Any = None,
-    kernel: str = "auto",
-    monitors: Sequence[Any] = (),
-    progress: bool = False,
-    parameters: Mapping[str, Any] | None = None,
+    kernel: Any = "auto",
+    monitors: Any = (),
+    progress: Any = False,
+    parameters: Any = None,
     **keywords: Any,
 ) -> Solution:
     """Solves the problem that the fields' assignments declare.
@@ -71,23 +70,36 @@ def solve(
     return Solution(made, *_finish(made, history, last))
 
 
-def _join_parameters(parameters: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, Any]:
+def _join_parameters(parameters: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise DeclarationError(
+            f"parameters= takes a dict of parameters by name, got {parameters!r}. A parameter called `parameters` goes "
+            f"into it: parameters=dict(parameters=...)."
+        )
+    unnamed = [name for name in parameters or {} if not isinstance(name, str)]
+    if unnamed:
+        raise DeclarationError(
+            f"parameters= takes a dict of parameters by name, got the key {unnamed[0]!r}; use a string."
+        )
     twice = sorted(set(parameters or {}) & set(keywords))
     if twice:
         raise DeclarationError(f"The parameter `{twice[0]}` is given twice: as a keyword and in parameters=dict(...).")
     return {**(parameters or {}), **keywords}
 
 
-def _check_kernel(kernel: str) -> None:
-    if kernel not in ("auto", "slices"):
-        raise DeclarationError(f'kernel= takes "auto" or "slices", got {kernel!r}.')
+def _check_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, str) or kernel not in ("auto", "slices"):
+        raise DeclarationError(f'kernel= takes "auto" or "slices", got {show_option("kernel", kernel)}')
 
 
-def _check_later(adjoint: Any, monitors: Sequence[Any], progress: bool) -> None:
+def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:
     if adjoint is not None:
-        raise DeclarationError("adjoint= takes None for now: gradients differentiate the run as it is.")
-    if monitors or progress:
-        raise DeclarationError("monitors= and progress= are not served yet; leave them out.")
+        raise DeclarationError(
+            f"adjoint= takes None for now (gradients differentiate the run as it is), got {show_option('adjoint', adjoint)}"
+        )
+    for name, value, default in (("monitors", monitors, ()), ("progress", progress, False)):
+        if not isinstance(value, type(default)) or value:
+            raise DeclarationError(f"{name}= is not served yet; leave it out. Got {show_option(name, value)}")
 
 
 def _check_memory(made: Plan) -> None:

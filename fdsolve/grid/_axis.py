@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import SupportsFloat, SupportsIndex
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from numpy.typing import ArrayLike
 
 from ..errors import DeclarationError
 from ._checks import check_interval, to_count, to_flag, to_float, to_units
@@ -53,13 +52,13 @@ class Axis:
 
     def __init__(
         self,
-        lower: SupportsFloat,
-        upper: SupportsFloat,
-        num: SupportsIndex,
+        lower: Any,
+        upper: Any,
+        num: Any,
         *,
-        periodic: bool = False,
-        cells: bool = False,
-        units: str | None = None,
+        periodic: Any = False,
+        cells: Any = False,
+        units: Any = None,
     ) -> None:
         flags = _to_flags(periodic, cells, units)
         least, why = (1, "") if periodic or cells else (2, " for an axis with a node on each wall")
@@ -71,12 +70,12 @@ class Axis:
     @classmethod
     def from_points(
         cls,
-        points: ArrayLike,
+        points: Any,
         *,
-        periodic: bool = False,
-        cells: bool = False,
-        period: SupportsFloat | None = None,
-        units: str | None = None,
+        periodic: Any = False,
+        cells: Any = False,
+        period: Any = None,
+        units: Any = None,
     ) -> "Axis":
         """An axis through given points, evenly spaced or not.
 
@@ -212,7 +211,7 @@ class Axis:
         around = self.positions(face, start - 1, stop + 1)
         return (around[2:] - around[:-2]) / 2
 
-    def index_of(self, value: SupportsFloat, face: bool = False) -> int:
+    def index_of(self, value: Any, face: bool = False) -> int:
         """The index of the point, or face, at the coordinate `value`, matched to 1e-6 of a step.
 
         On a periodic axis `value` may lie in any period. Raises DeclarationError naming the nearest points.
@@ -228,9 +227,7 @@ class Axis:
         indices = np.arange(*span[1:]) % num
         return match(number, self.positions(*span), self.spacings(*span), indices, self._noun(face))
 
-    def indices_between(
-        self, lower: SupportsFloat | None, upper: SupportsFloat | None, face: bool = False
-    ) -> tuple[int, int]:
+    def indices_between(self, lower: Any, upper: Any, face: bool = False) -> tuple[int, int]:
         """`start, stop` of the points, or faces, from `lower` to `upper`, both included to 1e-6 of a step.
 
         None leaves that side open; start = stop when no point lies there. A slice does not reach around a
@@ -261,7 +258,7 @@ def _frozen(array: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     return array
 
 
-def _to_end(value: SupportsFloat | None) -> float | None:
+def _to_end(value: Any) -> float | None:
     return None if value is None else to_float(value, "An end of a slice of coordinates")
 
 

@@ -31,7 +31,7 @@ class Grid:
 
     _axes: tuple[tuple[str, Axis | Time], ...]
 
-    def __init__(self, **axes: Axis | Time) -> None:
+    def __init__(self, **axes: Any) -> None:
         if not axes:
             raise DeclarationError(
                 "A Grid wants at least one axis, got none. Give one by name: `Grid(x=Axis(0, 1, 51))`."
@@ -88,7 +88,7 @@ class Grid:
         return len(self._axes)
 
     # Any, not Axis | Time: which of the two a name stands for no type checker can know.
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: Any) -> Any:
         axes = self.axes
         if not isinstance(name, str) or name not in axes:
             known = ", ".join(f"`{known}`" for known in axes)

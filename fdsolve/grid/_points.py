@@ -1,16 +1,15 @@
 """The points of a stretched axis: checked, with the walls they imply."""
 
-from typing import SupportsFloat
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from numpy.typing import ArrayLike
 
 from ..errors import DeclarationError
 from ._checks import to_float
 
 
-def to_points(points: ArrayLike) -> Float64[np.ndarray, " num"]:
+def to_points(points: Any) -> Float64[np.ndarray, " num"]:
     """`points` as float64, (num,), finite and strictly increasing, two at least.
 
     >>> to_points([0, 1, 3])
@@ -39,7 +38,7 @@ def to_points(points: ArrayLike) -> Float64[np.ndarray, " num"]:
     return array
 
 
-def to_period(period: SupportsFloat | None, points: Float64[np.ndarray, " num"], periodic: bool) -> float | None:
+def to_period(period: Any, points: Float64[np.ndarray, " num"], periodic: bool) -> float | None:
     """`period` as a float longer than the points reach, or None on an axis that is not periodic.
 
     >>> to_period(4, np.array([0.0, 1.0, 3.0]), True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import SupportsFloat, SupportsIndex
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Shaped
@@ -12,8 +12,6 @@ from ..errors import DeclarationError
 from ._calendar import Datetime, to_datetimes, to_nanoseconds, to_numbers, to_offsets
 from ._checks import check_interval, to_count, to_float, to_units
 from ._lookup import match, match_between, to_text
-
-Moment = SupportsFloat | Datetime
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -47,13 +45,13 @@ class Time:
 
     def __init__(
         self,
-        start: SupportsFloat,
-        stop: SupportsFloat,
+        start: Any,
+        stop: Any,
         *,
-        num: SupportsIndex | None = None,
-        step: SupportsFloat | None = None,
-        since: Datetime | None = None,
-        units: str | None = None,
+        num: Any = None,
+        step: Any = None,
+        since: Any = None,
+        units: Any = None,
     ) -> None:
         first, last = to_float(start, "`start` of a Time"), to_float(stop, "`stop` of a Time")
         check_interval(first, last, last - first, ("start", "stop"), "A Time")
@@ -95,7 +93,7 @@ class Time:
         datetimes = to_datetimes(values, "Times on a Time axis with `since`")
         return to_numbers(np.asarray(datetimes - origin), unit)
 
-    def index_of(self, value: Moment) -> int:
+    def index_of(self, value: Any) -> int:
         """The level at a time, a number or with `since` also a datetime, matched to 1e-6 of a step.
 
         Raises: DeclarationError naming the nearest levels.
@@ -106,7 +104,7 @@ class Time:
         indices = np.arange(self.num)
         return match(self._number(value), self.points, self._spacing, indices, "time level", self._show(value))
 
-    def indices_between(self, lower: Moment | None, upper: Moment | None) -> tuple[int, int]:
+    def indices_between(self, lower: Any, upper: Any) -> tuple[int, int]:
         """`start, stop` of the levels from `lower` to `upper`, both included to 1e-6 of a step.
 
         None leaves that side open; a date stands for its midnight. Raises DeclarationError when `lower` comes
@@ -133,13 +131,13 @@ class Time:
     def _unit(self) -> int:
         return to_nanoseconds(str(self.units))
 
-    def _number(self, value: Moment) -> float:
+    def _number(self, value: Any) -> float:
         return self.to_number(value).item() if _is_datetime(value) else to_float(value, "A time")
 
-    def _end(self, value: Moment | None) -> float | None:
+    def _end(self, value: Any) -> float | None:
         return None if value is None else self._number(value)
 
-    def _show(self, value: Moment | None) -> Callable[[float], str]:
+    def _show(self, value: Any) -> Callable[[float], str]:
         if value is None or not _is_datetime(value):
             return to_text
         return lambda number: _date_text((self._origin + to_offsets(np.array([number]), self._unit))[0])
@@ -166,7 +164,7 @@ def _to_origin(since: object) -> np.datetime64:
     return np.datetime64(origin.item(), "ns")
 
 
-def _to_num(start: float, stop: float, num: SupportsIndex | None, step: SupportsFloat | None) -> int:
+def _to_num(start: float, stop: float, num: Any, step: Any) -> int:
     if (num is None) == (step is None):
         got = "neither" if num is None else f"num={num} and step={step}"
         message = f"A Time wants either `num`, the number of levels, or `step`, the time between them, got {got}."

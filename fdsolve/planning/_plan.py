@@ -1,6 +1,7 @@
 """The plan: from a declaration to the structure of a run and the arrays it runs on."""
 
 import warnings
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -30,7 +31,7 @@ from ._structure import Array, PhaseStructure, Segment, Structure
 MAX_SEGMENTS = 8
 
 
-def show_bytes(count: float) -> str:
+def show_bytes(count: int | float) -> str:
     """A number of bytes in a readable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
@@ -120,6 +121,10 @@ def make_plan(
     check_all_used(problem)
     grid = problem.scope.grid
     rates = any(pieces.rates for pieces in compiled.phases)
+    if save is not None and grid.time is None and not isinstance(save, Final):
+        raise DeclarationError("save= chooses among time levels, and the grid has no time axis; leave it out.")
+    if stepper is not None and not rates:
+        compiled.notes.append("stepper= has no effect: no rule is a rate (fd.rate)")
     stepper = (stepper or RK4()) if rates else None
     save_plan = (
         plan_saves(save or Every(1), grid.time) if grid.time is not None else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
@@ -148,14 +153,24 @@ def make_plan(
     )
 
 
+def show_option(name: str, value: Any) -> str:
+    """A wrong value of an option, and where a parameter goes that has the option's name."""
+    return f"{value!r}. A parameter called `{name}` goes into parameters=dict({name}=...)."
+
+
 def _check_options(stepper: Any, save: Any) -> None:
     if stepper is not None and not isinstance(stepper, AbstractStepper):
         raise DeclarationError(
-            f"stepper= takes a stepper such as fd.schemes.RK4(), got {stepper!r}"
-            + (" (write it with parentheses)." if isinstance(stepper, type) else ".")
+            "stepper= takes a stepper such as fd.schemes.RK4(), got "
+            + (
+                f"the class {stepper.__name__}; write it with parentheses, {stepper.__name__}()."
+                if isinstance(stepper, type)
+                else show_option("stepper", stepper)
+            )
         )
     if save is not None and not isinstance(save, AbstractSave):
-        raise DeclarationError(f"save= takes fd.every(n), fd.at(times) or fd.final(), got {save!r}.")
+        got = f"the function {save.__name__}; call it." if inspect.isfunction(save) else show_option("save", save)
+        raise DeclarationError(f"save= takes fd.every(n), fd.at(times) or fd.final(), got {got}")
 
 
 def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:

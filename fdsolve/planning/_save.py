@@ -1,8 +1,8 @@
 """Which levels are saved."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class Every(AbstractSave):
 class At(AbstractSave):
     """Given times, interpolated linearly between levels."""
 
-    at: tuple[float, ...]
+    at: tuple[float, ...] | tuple[str, ...]
 
     def times(self, time: Time) -> np.ndarray:
-        values = np.asarray(self.at, float)
+        values = time.to_number(list(self.at)) if isinstance(self.at[0], str) else np.asarray(self.at, float)
         slack = 1e-6 * time.step
         outside = (values < time.start - slack) | (values > time.stop + slack)
         if outside.any():
@@ -54,19 +54,32 @@ class Final(AbstractSave):
         return time.points[-1:]
 
 
-def every(n: int) -> Every:
+def every(n: Any) -> Every:
     """Keeps every n-th level, from level 0: `solve(u, save=fd.every(10))`."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise DeclarationError(f"fd.every takes a whole number of levels of at least 1, got {n!r}.")
+        raise DeclarationError(
+            f"fd.every takes a whole number of levels of at least 1, got {n!r}. Give an int: fd.every(10)."
+        )
     return Every(int(n))
 
 
-def at(times: Sequence[float]) -> At:
-    """Keeps given times, interpolated linearly between the levels around each."""
-    values = np.atleast_1d(np.asarray(times, float))
+def at(times: Any) -> At:
+    """Keeps given times, interpolated linearly between the levels around each.
+
+    `times` is one number or a list of them, in the units of the time axis, or datetimes where it has `since=`.
+    """
+    wanted = "fd.at takes one or more times: concrete numbers, or datetimes where the time axis has `since=`;"
+    try:
+        values = np.atleast_1d(np.asarray(times))
+    except (TypeError, ValueError):  # ragged lists; a traced value raises a TypeError too
+        raise DeclarationError(f"{wanted} got {type(times).__name__}.") from None
     if values.ndim != 1 or values.size == 0:
-        raise DeclarationError("fd.at takes one or more times.")
-    return At(tuple(values.tolist()))
+        raise DeclarationError(f"{wanted} got an array of shape {np.shape(times)}. Give a list: fd.at([0.1, 0.5]).")
+    if values.dtype.kind in "MU":
+        return At(tuple(str(value) for value in values))
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise DeclarationError(f"{wanted} got {values.tolist()!r}.")
+    return At(tuple(float(value) for value in values))
 
 
 def final() -> Final:

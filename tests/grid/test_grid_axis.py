@@ -153,8 +153,7 @@ def test_positions_continue_beyond_the_walls(axis: Axis, face: bool) -> None:
 @pytest.mark.parametrize("face", PLACES)
 def test_spacings_are_half_the_distance_between_neighbours(axis: Axis, face: bool) -> None:
     expected = [
-        (reference_position(axis, face, i + 1) - reference_position(axis, face, i - 1)) / 2
-        for i in range(-3, 8)
+        (reference_position(axis, face, i + 1) - reference_position(axis, face, i - 1)) / 2 for i in range(-3, 8)
     ]
     np.testing.assert_allclose(axis.spacings(face, -3, 8), expected)
 
