@@ -95,7 +95,8 @@ def _check_kernel(kernel: Any) -> None:
 def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:
     if adjoint is not None:
         raise DeclarationError(
-            f"adjoint= takes None for now (gradients differentiate the run as it is), got {show_option('adjoint', adjoint)}"
+            "adjoint= takes None for now: gradients differentiate the run as it is. "
+            f"Got {show_option('adjoint', adjoint)}"
         )
     for name, value, default in (("monitors", monitors, ()), ("progress", progress, False)):
         if not isinstance(value, type(default)) or value:

@@ -1,5 +1,6 @@
 """Fields and the rules assigned to their regions."""
 
+from ._checks import check_coefficient as check_coefficient
 from ._field import Assignment as Assignment
 from ._field import Field as Field
 from ._field import Together as Together

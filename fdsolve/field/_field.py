@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from ..errors import DeclarationError
 from ..grid import Grid
 from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_region
-from ._rules import AbstractCondition, Along, Interpolate, Rate, Whole, describe_rule
+from ._checks import check_rule
+from ._rules import AbstractCondition, Rate, describe_rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,8 @@ class Assignment:
     terms: Terms
     rule: Any
     adds: bool = False
-    component: int | str | None = None
+    component: int | None = None
+    partners: tuple[str, ...] = ()
 
     def describe(self, field_name: str) -> str:
         """The line as it was written, for messages: "`advect` on u[1:, 0]"."""
@@ -39,6 +41,16 @@ class Target:
 
     def __iadd__(self, rule: Any) -> "Target":
         return replace(self, added=rule)
+
+    def _refuse(self, *_: Any) -> Any:
+        name = self.owner.name if isinstance(self.owner, Field) else "together(...)"
+        raise DeclarationError(
+            f"{name}{self.region!r} is a region to assign to (`=`, `+=`), not a value to calculate with. Inside a rule a "
+            f"field is read through the argument of its name; after solving, its values are solution[name]."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _refuse
+    __isub__ = __imul__ = __itruediv__ = __ipow__ = __neg__ = __abs__ = __array__ = _refuse
 
 
 class Locator:
@@ -79,21 +91,13 @@ class Field:
     layout: Layout = field(init=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
 
-    def __init__(self, name: str, grid: Grid, *, at: Any = None, units: str | None = None, dtype: Any = None):
-        if not isinstance(name, str) or not name.isidentifier():
-            raise DeclarationError(f"A field's name is an identifier that rules read it by, got {name!r}.")
+    def __init__(self, name: Any, grid: Any, *, at: Any = None, units: Any = None, dtype: Any = None):
+        if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+            got = repr(name) if isinstance(name, str) else f"an object of type {type(name).__name__}"
+            raise DeclarationError(f"A field's name is a Python name that rules read it by, got {got}: fd.Field(\"u\", grid).")
         if not isinstance(grid, Grid):
             raise DeclarationError(f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}.")
-        reserved = {*grid.names, *(f"d{axis}" for axis in grid.names)}
-        if name in reserved:
-            raise DeclarationError(f"Field `{name}`: the name is that of an axis or its spacing; choose another.")
-        if dtype is not None:
-            try:
-                np.dtype(dtype)
-            except TypeError:
-                raise DeclarationError(
-                    f"Field `{name}`: {dtype!r} is no dtype; give jnp.float32 or the like."
-                ) from None
+        _check_field(name, grid, at, units, dtype)
         for key, value in (("name", name), ("grid", grid), ("at", at), ("units", units), ("dtype", dtype)):
             object.__setattr__(self, key, value)
         object.__setattr__(self, "layout", Layout.at(grid, at, f"Field `{name}`"))
@@ -120,10 +124,18 @@ class Field:
 
     def _add(self, target: Target) -> None:
         if target.owner is not self or target.added is None:
-            raise DeclarationError(f"Field `{self.name}`: assign a number, array or function, not a region of a field.")
+            raise DeclarationError(
+                f"Field `{self.name}`: assign a number, an array or a function, not a region of a field. To copy from a "
+                f"field write a rule that reads it: lambda v: v[...]."
+            )
         self._assign(target.region, target.added, adds=True)
 
-    def _assign(self, region: AbstractRegion, rule: Any, adds: bool, component: int | str | None = None) -> None:
+    def _assign(self, region: AbstractRegion, rule: Any, adds: bool) -> None:
+        self.assignments.append(self._checked(region, rule, adds))
+
+    def _checked(
+        self, region: AbstractRegion, rule: Any, adds: bool, component: int | None = None, partners: tuple[str, ...] = ()
+    ) -> Assignment:
         what = f"{self.name}{region!r}"
         check_rule(rule, what)
         if isinstance(region, Place) and not adds:
@@ -132,7 +144,7 @@ class Field:
             raise DeclarationError(f"{what}: `+=` adds a value or a rate; assign a boundary condition with `=`.")
         if isinstance(region, Place):
             _check_place(region, self.layout, what)
-        self.assignments.append(Assignment(region, region.resolve(self.layout, what), rule, adds, component))
+        return Assignment(region, region.resolve(self.layout, what), rule, adds, component, partners)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in zip(self.layout.names, self.shape, strict=True))
@@ -142,28 +154,6 @@ class Field:
             f"  {self.name}{a.region!r} {'+=' if a.adds else '='} {describe_rule(a.rule)}" for a in self.assignments
         ]
         return "\n".join([head, *lines])
-
-
-def check_rule(rule: Any, what: str) -> None:
-    """Refuses what is no rule, when it is assigned."""
-    if isinstance(rule, AbstractCondition | Along | Whole | Interpolate | xr.DataArray) or callable(rule):
-        return
-    if isinstance(rule, Rate):
-        check_rule(rule.function, what)
-        if isinstance(rule.function, AbstractCondition):
-            raise DeclarationError(f"{what}: a boundary condition has no rate; assign it without `fd.rate`.")
-        return
-    if rule is None or isinstance(rule, str | Field | AbstractRegion | Together):
-        raise DeclarationError(
-            f"{what}: a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition; got {rule!r}."
-        )
-    try:
-        jnp.result_type(rule if hasattr(rule, "dtype") else np.asarray(rule))
-    except (TypeError, ValueError):
-        raise DeclarationError(
-            f"{what}: a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition; "
-            f"got {type(rule).__name__}."
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -189,27 +179,34 @@ class Together:
         names = [one.name for one in self.fields]
         function = rule.function if isinstance(rule, Rate) else rule
         if isinstance(function, Sequence) and not isinstance(function, str) and len(function) == len(names):
-            for one, value in zip(self.fields, function, strict=True):
-                one._assign(region, Rate(value) if isinstance(rule, Rate) else value, adds)
+            parts = [Rate(value) if isinstance(rule, Rate) else value for value in function]
+            # Checked for all before the first is assigned: an assignment that fails leaves nothing behind.
+            made = [one._checked(region, part, adds) for one, part in zip(self.fields, parts, strict=True)]
+            for one, assignment in zip(self.fields, made, strict=True):
+                one.assignments.append(assignment)
             return
         if not callable(function):
             raise DeclarationError(
                 f"together({', '.join(names)}){region!r}: give one function that returns a tuple or dict of "
                 f"{len(names)} values, got {describe_rule(rule)}."
             )
-        for index, one in enumerate(self.fields):
-            one._assign(region, rule, adds, component=index)
+        made = [one._checked(region, rule, adds, index, tuple(names)) for index, one in enumerate(self.fields)]
+        for one, assignment in zip(self.fields, made, strict=True):
+            one.assignments.append(assignment)
 
 
-def together(*fields: Field) -> Together:
+def together(*fields: Any) -> Together:
     """Sets several fields by one function, which returns a tuple in the order given, or a dict by field name.
 
     `fd.together(u, v)[...] = fd.rate(lambda u, v: (v[...], -u[...]))`
     """
     if len(fields) < 2 or not all(isinstance(one, Field) for one in fields):
-        raise DeclarationError("`fd.together` takes two or more fields.")
+        got = ", ".join(one.name if isinstance(one, Field) else type(one).__name__ for one in fields) or "none"
+        raise DeclarationError(f"`fd.together` takes two or more fields, got {got}. Write fd.together(u, v)[...] = rule.")
     if len({one.name for one in fields}) < len(fields):
         raise DeclarationError(f"`fd.together`: a field is named twice in {', '.join(one.name for one in fields)}.")
+    if any(one.grid != fields[0].grid for one in fields):
+        raise DeclarationError("`fd.together`: the fields are on different grids; fields set together share one.")
     return Together(tuple(fields))
 
 
@@ -222,6 +219,25 @@ def point(**coordinates: Any) -> AbstractRegion:
     if not coordinates:
         raise DeclarationError("`fd.point` takes a coordinate for each space axis, for example fd.point(x=0.3).")
     return Place(dict(coordinates))
+
+
+def _check_field(name: str, grid: Grid, at: Any, units: Any, dtype: Any) -> None:
+    if name in {*grid.names, *(f"d{axis}" for axis in grid.names)}:
+        raise DeclarationError(f"Field `{name}`: the name is that of an axis or its spacing; choose another.")
+    if not grid.space:
+        raise DeclarationError(f"Field `{name}`: its grid has no space axis; declare one, for example x=fd.Axis(0, 1, 51).")
+    if at is not None and not isinstance(at, Mapping):
+        raise DeclarationError(f'Field `{name}`: `at=` takes a dict by axis name, as in at=dict(x="face"); got {at!r}.')
+    if units is not None and not isinstance(units, str):
+        raise DeclarationError(f'Field `{name}`: `units=` takes a string such as "m/s", got {units!r}.')
+    if dtype is None:
+        return
+    try:
+        numeric = jnp.issubdtype(np.dtype(dtype), jnp.number) or np.dtype(dtype) == bool
+    except TypeError:
+        numeric = False
+    if not numeric:
+        raise DeclarationError(f"Field `{name}`: {dtype!r} is no dtype of numbers; give jnp.float32 or the like.")
 
 
 def _check_place(region: Place, layout: Layout, what: str) -> None:

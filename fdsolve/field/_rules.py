@@ -1,10 +1,12 @@
 """What can be assigned to a region: numbers, arrays, functions, rates and boundary conditions."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jax.core import Tracer
@@ -26,7 +28,11 @@ def rate(function: Any) -> Rate:
     stage (not at older levels). A number or an array is taken as it is. Units: those of the field over those of time.
     """
     if isinstance(function, Rate):
-        raise DeclarationError("`fd.rate` of a rate: give it the function itself.")
+        raise DeclarationError("`fd.rate` takes a function, a number or an array, got a rate. Give it the function itself.")
+    if isinstance(function, AbstractCondition):
+        raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}. Assign it without.")
+    if function is None or isinstance(function, str | type):
+        raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}.")
     return Rate(function)
 
 
@@ -39,16 +45,35 @@ class Along:
     faces: frozenset[str] = frozenset()
 
 
-def along(array: Any, *axes: str, at: dict[str, str] | None = None) -> Along:
+def along(array: Any, *axes: Any, at: Any = None) -> Along:
     """Labels an array (traced ones too) by grid axes: `solve(u, q=fd.along(series, "t"))`.
 
     `array` has one dimension an axis named, each as long as the axis; `at=dict(x="face")` says that it lies on faces.
     """
     if not axes or not all(isinstance(name, str) for name in axes):
-        raise DeclarationError('`fd.along` takes an array and the names of its axes: fd.along(series, "t").')
-    if np.ndim(array) != len(axes):
-        raise DeclarationError(f"`fd.along`: the array has {np.ndim(array)} dimensions, {len(axes)} axes are named.")
-    return Along(array, axes, frozenset(name for name, place in (at or {}).items() if place == "face"))
+        raise DeclarationError(
+            f"`fd.along` takes an array and the names of its axes, as in fd.along(series, \"t\"); "
+            f"got {', '.join(map(repr, axes)) or 'no names'}."
+        )
+    check_numbers(array, "`fd.along` takes an array and the names of its axes;")
+    if np.ndim(array) != len(axes) or len(set(axes)) < len(axes):
+        raise DeclarationError(
+            f"`fd.along` takes one axis for each dimension: the array has {np.ndim(array)}, "
+            f"and the axes named are {', '.join(axes)}."
+        )
+    return Along(array, axes, _faces(at, axes))
+
+
+def _faces(at: Any, axes: tuple[str, ...]) -> frozenset[str]:
+    """The axes on whose faces a labelled array lies."""
+    places = {} if at is None else at
+    if not isinstance(places, Mapping) or not all(
+        name in axes and place in ("face", "point") for name, place in places.items()
+    ):
+        raise DeclarationError(
+            f'`fd.along`: at= takes a dict of "face" or "point" by axis, for the axes {", ".join(axes)}; got {at!r}.'
+        )
+    return frozenset(name for name, place in places.items() if place == "face")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +85,7 @@ class Whole:
 
 def whole(array: Any) -> Whole:
     """An array that a rule receives whole, even where its shape is that of the grid."""
+    check_numbers(array, "`fd.whole` takes an array;")
     return Whole(array)
 
 
@@ -70,11 +96,24 @@ class Interpolate:
     array: xr.DataArray
 
 
-def interpolate(array: xr.DataArray) -> Interpolate:
+def interpolate(array: Any) -> Interpolate:
     """Resamples a DataArray linearly to the coordinates of the grid; points outside its coordinates are an error."""
     if not isinstance(array, xr.DataArray):
         raise DeclarationError(f"`fd.interpolate` takes an xarray.DataArray, got {type(array).__name__}.")
+    check_numbers(array.values, "`fd.interpolate`: the DataArray")
     return Interpolate(array)
+
+
+def check_numbers(value: Any, what: str) -> None:
+    """Refuses what is no array of numbers; traced values are arrays too."""
+    if isinstance(value, jax.Array):
+        return
+    try:
+        array = np.asarray(value)
+        jnp.result_type(array.dtype)
+    except (TypeError, ValueError):  # ragged lists, strings, objects
+        got = f"an array of dtype {value.dtype}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
+        raise DeclarationError(f"{what} got {' '.join(got.split())}, which is no array of numbers.") from None
 
 
 class AbstractWall(ABC):

@@ -7,6 +7,7 @@ from ._level import vectorise_function as vectorise_function
 from ._recurrence import solve_recurrence as solve_recurrence
 from ._slices import evaluate as evaluate
 from ._slices import selector as selector
+from ._slices import vectorise_guarded as vectorise_guarded
 from ._slices import write as write
 from ._sweep import sweep as sweep
 from ._sweep import sweep_points as sweep_points

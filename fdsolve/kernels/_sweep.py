@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..planning import Piece, Sweep, order_within_plane, overlap
+from ..planning import Piece, Sweep
 from ..region import Box
 from ..stencil import Operand, StateRead
 from ._level import Level, take_box
@@ -44,7 +44,7 @@ class _Frame:
 
 def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
     """The level with the pieces of a sweep set, in the order of `stage.direction`."""
-    frame, inner = _make_frame(level, stage)
+    frame, inner = _make_frame(level, stage), set(stage.inner)
     fields = sorted({piece.field for piece in stage.pieces})
     dtype = {name: level.current[name].dtype for name in fields}
     known = {
@@ -58,13 +58,12 @@ def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
                 prior[operand] = _prior_rows(level, operand, frame, axes)
     masks = [frame.to_rows(_piece_mask(level, piece, axes, frame.box)) for piece in stage.pieces]
     back = max((frame.move(operand.offset)[0] for _, operand in inner), default=1)
-    order = order_within_plane(stage.pieces, level.structure.rules, stage.direction)
     row_shape = next(iter(known.values())).shape[1:]
 
     def step(ring: dict[str, tuple[jax.Array, ...]], plane: Any) -> tuple[Any, Any]:
         rows, moving, active = plane
         rows = dict(rows)
-        for number in order:
+        for number in stage.order:
             piece = stage.pieces[number]
             rule = level.structure.rules[piece.rule]
             values, flags = [], []
@@ -98,16 +97,10 @@ def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
     return level
 
 
-def _make_frame(level: Level, stage: Sweep) -> tuple[_Frame, set[tuple[int, StateRead]]]:
-    """The frame of a sweep, and the reads (by piece) that the sweep itself answers."""
-    inner: set[tuple[int, StateRead]] = set()
+def _make_frame(level: Level, stage: Sweep) -> _Frame:
+    """The frame of a sweep: its pieces, and the points they read in it."""
     boxes = [piece.box for piece in stage.pieces]
-    for number, piece in enumerate(stage.pieces):
-        for read in level.structure.rules[piece.rule].reads:
-            met = [other for other in stage.pieces if other.field == read.field and overlap(piece, other, read.offset)]
-            if read.level == 0 and met:
-                inner.add((number, read))
-                boxes.append(piece.box.shift(read.offset))
+    boxes += [stage.pieces[number].box.shift(read.offset) for number, read in stage.inner]
     start = tuple(min(part) for part in zip(*(b.start for b in boxes), strict=True))
     stop = tuple(max(part) for part in zip(*(b.stop for b in boxes), strict=True))
     limits = [level.structure.array(piece.field) for piece in stage.pieces]
@@ -115,7 +108,7 @@ def _make_frame(level: Level, stage: Sweep) -> tuple[_Frame, set[tuple[int, Stat
     stop = tuple(min(b, *(one.origin[i] + one.padded_shape[i] for one in limits)) for i, b in enumerate(stop))
     weights = tuple(abs(w) for w in stage.direction)
     axis = next(a for a, w in enumerate(weights) if w == 1)
-    return _Frame(Box(start, stop), weights, tuple(w < 0 for w in stage.direction), axis), inner
+    return _Frame(Box(start, stop), weights, tuple(w < 0 for w in stage.direction), axis)
 
 
 def _prior_rows(level: Level, operand: Operand, frame: _Frame, axes: tuple[str, ...]) -> tuple[jax.Array, bool]:

@@ -5,13 +5,11 @@ from ._order import Stage as Stage
 from ._order import Sweep as Sweep
 from ._order import make_schedule as make_schedule
 from ._order import make_sweep as make_sweep
-from ._order import order_within_plane as order_within_plane
-from ._order import overlap as overlap
 from ._pieces import Piece as Piece
 from ._plan import Plan as Plan
 from ._plan import make_plan as make_plan
-from ._plan import show_option as show_option
 from ._plan import show_bytes as show_bytes
+from ._plan import show_option as show_option
 from ._save import AbstractSave as AbstractSave
 from ._save import SavePlan as SavePlan
 from ._save import at as at

@@ -270,18 +270,37 @@ def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, walls: list[W
             beyond = box.stop[axis] - shape[axis] if upper else -box.start[axis]
             if beyond <= 0:
                 continue
-            at = shape[axis] - 1 if upper else 0
-            needed = box.with_range(axis, at, at + 1)
-            needed = Box(
-                tuple(min(max(a, 0), n - 1) for a, n in zip(needed.start, shape, strict=True)),
-                tuple(min(max(b, 1), n) for b, n in zip(needed.stop, shape, strict=True)),
-            )
-            missing = Points.of_box(needed)
+            missing = _wall_points(problem, piece, read.offset, shape, axis, upper)
             for span in walls:
                 if span.side.axis == axis and span.side.upper == upper:
                     missing = missing.subtract(span.points)
             if not missing.empty:
                 raise PlanningError(_beyond_message(problem, piece, read, name, upper, beyond, shape[axis]))
+
+
+def _wall_points(
+    problem: Problem, piece: Piece, offset: tuple[int, ...], shape: tuple[int, ...], axis: int, upper: bool
+) -> Points:
+    """The wall points behind the ghost points that a piece reads beyond one end of an axis."""
+    part = problem.store.masks[piece.mask] if piece.mask is not None else Part(piece.box)
+    moved = part.shift(offset)
+    start, stop = moved.box.start[axis], moved.box.stop[axis]
+    outside = moved.restrict(
+        moved.box.with_range(axis, shape[axis], stop) if upper else moved.box.with_range(axis, start, 0)
+    )
+    if outside is None:
+        return Points()
+    at = shape[axis] - 1 if upper else 0
+    if outside.mask is None:
+        low = [min(max(a, 0), n - 1) for a, n in zip(outside.box.start, shape, strict=True)]
+        high = [min(max(b, 1), n) for b, n in zip(outside.box.stop, shape, strict=True)]
+        return Points.of_box(Box(tuple(low), tuple(high)).with_range(axis, at, at + 1))
+    index = np.argwhere(outside.mask) + np.array(outside.box.start)
+    index = np.clip(index, 0, np.array(shape) - 1)
+    index[:, axis] = at
+    mask = np.zeros(shape, bool)
+    mask[tuple(index.T)] = True
+    return Points.of_mask(Box.of_shape(shape), mask)
 
 
 def _beyond_message(

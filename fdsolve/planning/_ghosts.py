@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import PlanningError
 from ..field import AbstractWall
-from ..region import Box, Points
+from ..region import Box, Part, Points
 from ..stencil import Reader, RuleContext, StateRead, Traced, trace
 from ._phases import WallSpan
 from ._pieces import Piece, RuleBook
@@ -144,6 +144,7 @@ def _wall_pieces(
 def add_mask(book: RuleBook, key: str, mask: np.ndarray, start: tuple[int, ...]) -> None:
     """Stores a mask over the box that begins at `start` as a profile over the space axes; false elsewhere."""
     box = Box(start, tuple(a + n for a, n in zip(start, mask.shape, strict=True)))
+    book.problem.store.masks[key] = Part(box, mask)
 
     def build(low: tuple[int, ...], high: tuple[int, ...]) -> Any:
         return jnp.asarray(Points.of_mask(box, mask).to_mask(Box(low, high)))

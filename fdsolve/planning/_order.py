@@ -1,12 +1,12 @@
 """The order of evaluation: pieces after the same-level points they read; pieces that read each other are swept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
 from ..errors import PlanningError
-from ..region import Box
-from ..stencil import Traced
+from ..region import Box, Part
+from ..stencil import StateRead, Traced
 from ._pieces import Piece
 
 MIN_ASSOCIATIVE_LENGTH = 64
@@ -27,48 +27,51 @@ class Sweep:
 
     `method` is "scan" (along one axis, the others at once), "associative" (an affine recurrence along one axis),
     "wavefront" (hyperplanes direction·p = const, one after the other) or "points" (one by one). `direction` is the
-    integer vector λ with λ·v < 0 for every dependence vector v.
+    integer vector λ with λ·v < 0 for every dependence vector v. `inner` lists the reads (by piece) that meet points of
+    the sweep, `order` that of the pieces on one hyperplane.
     """
 
     pieces: tuple[Piece, ...]
     method: str
     direction: tuple[int, ...]
     reason: str
+    inner: tuple[tuple[int, StateRead], ...] = ()
+    order: tuple[int, ...] = ()
     sequence: str = ""
 
 
 Stage = Parallel | Sweep
 
 
-def make_schedule(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]) -> tuple[Stage, ...]:
+Masks = Mapping[str, Part]
+"""Points of the masked pieces, by the name of their mask."""
+
+
+def make_schedule(
+    pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...], masks: Masks | None = None
+) -> tuple[Stage, ...]:
     """Orders pieces; a schedule for those that depend on each other at the same level."""
-    edges = [_prerequisites(number, pieces, rules) for number in range(len(pieces))]
+    edges: list[set[int]] = [set() for _ in pieces]
+    for reader, needed, _ in dependences(pieces, rules, masks):
+        edges[reader].add(needed)
     stages: list[Stage] = []
     for group in _components(edges):
         if len(group) == 1 and group[0] not in edges[group[0]]:
             stages.append(Parallel(pieces[group[0]]))
         else:
             ordered = sorted(group)
-            stages.append(make_sweep([pieces[i] for i in ordered], rules, axes))
+            stages.append(make_sweep([pieces[i] for i in ordered], rules, axes, masks))
     return tuple(stages)
 
 
-def overlap(a: Piece, b: Piece, offset: tuple[int, ...]) -> bool:
-    """Whether points of `a`, moved by `offset`, fall on points of `b`. Masks are not looked at: they may add order."""
-    return not a.box.shift(offset).intersect(b.box).empty
-
-
-def _prerequisites(number: int, pieces: Sequence[Piece], rules: Sequence[Traced]) -> set[int]:
-    piece = pieces[number]
-    found = set()
-    for read in rules[piece.rule].reads:
-        if read.level == 0:
-            found.update(
-                i for i, other in enumerate(pieces) if other.field == read.field and overlap(piece, other, read.offset)
-            )
-    zero = (0,) * piece.box.ndim
-    found.update(i for i in range(number) if pieces[i].field == piece.field and overlap(piece, pieces[i], zero))
-    return found
+def _meet(a: Piece, b: Piece, offset: tuple[int, ...], masks: Masks | None) -> bool:
+    """Whether points of `a`, moved by `offset`, fall on points of `b`; exact where the masks are known."""
+    if a.box.shift(offset).intersect(b.box).empty:
+        return False
+    if not masks or (a.mask is None and b.mask is None):
+        return True
+    first, second = ((masks.get(p.mask) if p.mask else None) or Part(p.box) for p in (a, b))
+    return first.shift(offset).intersect(second) is not None
 
 
 def _components(edges: Sequence[set[int]]) -> list[list[int]]:
@@ -112,37 +115,62 @@ def _components(edges: Sequence[set[int]]) -> list[list[int]]:
     return found
 
 
-def dependences(pieces: Sequence[Piece], rules: Sequence[Traced]) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Same-level dependences inside a group: (reader, read, vector from the point to the one it needs)."""
+def dependences(
+    pieces: Sequence[Piece], rules: Sequence[Traced], masks: Masks | None = None
+) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Same-level dependences: (reader, read, vector from the point to the one it needs).
+
+    A piece that lies over earlier ones of its field (it adds, or holds under a mask or predicate) comes after them.
+    """
     found = []
+    zero = (0,) * pieces[0].box.ndim
     for i, piece in enumerate(pieces):
         for read in rules[piece.rule].reads:
             if read.level == 0:
                 for j, other in enumerate(pieces):
-                    if other.field == read.field and overlap(piece, other, read.offset):
+                    if other.field == read.field and _meet(piece, other, read.offset, masks):
                         found.append((i, j, read.offset))
-        for j in range(i):
-            if pieces[j].field == piece.field and overlap(piece, pieces[j], (0,) * piece.box.ndim):
-                found.append((i, j, (0,) * piece.box.ndim))
+        found.extend(
+            (i, j, zero) for j in range(i) if pieces[j].field == piece.field and _meet(piece, pieces[j], zero, masks)
+        )
     return found
 
 
-def make_sweep(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...]) -> Sweep:
+def make_sweep(
+    pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...], masks: Masks | None = None
+) -> Sweep:
     """The fastest order that respects the dependences of a group of pieces."""
-    needed = dependences(pieces, rules)
+    needed = dependences(pieces, rules, masks)
     _refuse_self_reads(pieces, needed, axes)
     bounds = _bounds([piece.box for piece in pieces])
     direction = _find_direction(needed, bounds)
+    inner = _inner_reads(pieces, rules, needed)
     if direction is None:
-        return Sweep(tuple(pieces), "points", (0,) * bounds.ndim, "no hyperplane orders its points")
+        zero = (0,) * bounds.ndim
+        return Sweep(tuple(pieces), "points", zero, "no hyperplane orders its points", inner)
     moving = [axis for axis, weight in enumerate(direction) if weight]
+    order = _order_within_plane(len(pieces), needed, direction)
     if len(moving) > 1:
         names = ", ".join(axes[a] for a in moving)
-        return Sweep(tuple(pieces), "wavefront", direction, f"same-level reads along {names}: skewed hyperplanes")
+        reason = f"same-level reads along {names}: skewed hyperplanes"
+        return Sweep(tuple(pieces), "wavefront", direction, reason, inner, order)
     axis = moving[0]
     if _is_associative(pieces, rules, needed, axis, bounds):
-        return Sweep(tuple(pieces), "associative", direction, f"an affine recurrence along {axes[axis]} alone")
-    return Sweep(tuple(pieces), "scan", direction, f"same-level reads behind along {axes[axis]}")
+        reason = f"an affine recurrence along {axes[axis]} alone"
+        return Sweep(tuple(pieces), "associative", direction, reason, inner, order)
+    return Sweep(tuple(pieces), "scan", direction, f"same-level reads behind along {axes[axis]}", inner, order)
+
+
+def _inner_reads(
+    pieces: Sequence[Piece], rules: Sequence[Traced], needed: list[tuple[int, int, tuple[int, ...]]]
+) -> tuple[tuple[int, StateRead], ...]:
+    met = {(i, pieces[j].field, vector) for i, j, vector in needed}
+    return tuple(
+        (i, read)
+        for i, piece in enumerate(pieces)
+        for read in rules[piece.rule].reads
+        if read.level == 0 and (i, read.field, read.offset) in met
+    )
 
 
 def _refuse_self_reads(
@@ -210,13 +238,15 @@ def _orders(direction: tuple[int, ...], needed: list[tuple[int, int, tuple[int, 
     return all(len(group) == 1 for group in _components(edges))
 
 
-def order_within_plane(pieces: Sequence[Piece], rules: Sequence[Traced], direction: tuple[int, ...]) -> list[int]:
+def _order_within_plane(
+    count: int, needed: list[tuple[int, int, tuple[int, ...]]], direction: tuple[int, ...]
+) -> tuple[int, ...]:
     """The order of a sweep's pieces on one hyperplane."""
-    edges: list[set[int]] = [set() for _ in pieces]
-    for i, j, vector in dependences(pieces, rules):
+    edges: list[set[int]] = [set() for _ in range(count)]
+    for i, j, vector in needed:
         if sum(w * x for w, x in zip(direction, vector, strict=True)) == 0:
             edges[i].add(j)
-    return [group[0] for group in _components(edges)]
+    return tuple(group[0] for group in _components(edges))
 
 
 def _is_associative(

@@ -104,8 +104,13 @@ class RuleBook:
         if callable(rule) and not isinstance(rule, _ARRAYS) and not hasattr(rule, "dtype"):
             if assignment.component is None:
                 return lambda context: context.call(rule)
-            names, component = self._together_names(assignment), assignment.component
-            assert isinstance(component, int)
+            names, component = assignment.partners, assignment.component
+            absent = [partner for partner in names if partner not in scope.layouts]
+            if absent:
+                raise PlanningError(
+                    f"{what} sets {', '.join(names)} together, and `{absent[0]}` is missing. Solve them together: "
+                    f"fd.solve(({', '.join(names)}))."
+                )
             return lambda context: pick_component(context.call(rule), component, names, what)
         value = rule.array if isinstance(rule, Whole) else rule
         labelled = label_assigned(value, assignment, layout, what)
@@ -126,16 +131,6 @@ class RuleBook:
             return context.reader(ProfileRead(key, axes, offset), (), array.dtype)
 
         return read
-
-    def _together_names(self, assignment: Assignment) -> tuple[str, ...]:
-        """Names of the fields that were set by the same function, in order."""
-        found: dict[int, str] = {}
-        rule = assignment.rule
-        for name, others in self.problem.assignments.items():
-            for other in others:
-                if other.rule is rule and isinstance(other.component, int) and other.region is assignment.region:
-                    found[other.component] = name
-        return tuple(found[i] for i in sorted(found))
 
     def _place_weights(self, name: str, index: int, assignment: Assignment) -> Callable[[Reader], Any] | None:
         """Multilinear weights of a place between points: hat functions, one profile an axis."""

@@ -1,7 +1,7 @@
 """The plan: from a declaration to the structure of a run and the arrays it runs on."""
 
-import warnings
 import inspect
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -23,7 +23,7 @@ from ._pieces import Piece
 from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
 from ._report import describe
-from ._save import AbstractSave, Every, SavePlan, plan_saves
+from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
 from ._stability import Skipped, Stability, analyse
 from ._store import Extent
 from ._structure import Array, PhaseStructure, Segment, Structure
@@ -196,7 +196,7 @@ def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:
 
 def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) -> PhaseStructure:
     rules, axes = compiled.book.rules, problem.scope.grid.space
-    stages = make_schedule(pieces.values, rules, axes)
+    stages = make_schedule(pieces.values, rules, axes, problem.store.masks)
     stages = tuple(_with_sequence(problem, compiled, stage, axes) for stage in stages)
     given = tuple(
         (name, tuple(part.box for part in points.parts)) for name, points in pieces.given.items() if not points.empty

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import PlanningError
 from ..grid import Grid
-from ..region import Layout
+from ..region import Layout, Part
 from ..schemes import weights as finite_difference_weights
 from ..stencil import ProfileRead
 
@@ -42,6 +42,7 @@ class Store:
     real: Any
     profiles: dict[str, Profile] = field(default_factory=dict)
     wholes: dict[str, Any] = field(default_factory=dict)
+    masks: dict[str, Part] = field(default_factory=dict)
 
     def add_array(self, name: str, axes: tuple[str, ...], faces: frozenset[str], array: Any) -> None:
         """Adds an array over the whole of its axes; beyond walls it is mirrored, on periodic axes it repeats."""

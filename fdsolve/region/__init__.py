@@ -15,6 +15,7 @@ from ._region import Place as Place
 from ._region import region as region
 from ._region import to_region as to_region
 from ._region import where as where
+from ._signature import signature_of as signature_of
 from ._terms import Predicate as Predicate
 from ._terms import Term as Term
 from ._terms import Terms as Terms

@@ -1,6 +1,6 @@
 """Tracing: a rule becomes a scalar function of the operands it reads."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,11 +94,31 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
     return _finish(closed, operands, dtype)
 
 
-def trace_window(function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> jex.ClosedJaxpr:
-    """The scalar jaxpr of a function of one window array: its inputs are the window's entries in row-major order."""
-    closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(shape, dtype))
-    scalars = [jax.ShapeDtypeStruct((), dtype)] * int(np.prod(shape))
-    return jax.make_jaxpr(lambda *values: scalarise(closed, [shape])(*values))(*scalars)
+def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: Any) -> Traced:
+    """The rule of a traced function of one window array, whose entries in row-major order are the operands.
+
+    Its result, of any shape, is converted to `dtype`. Entries that it does not use are no operands of the rule.
+    """
+    (window,) = closed.in_avals
+    # Arrays the function closed over stay arrays; only integers, which may be indices, are kept as the numbers they are.
+    moved = [isinstance(c, jax.Array) or jnp.issubdtype(c.dtype, jnp.inexact) for c in closed.consts]
+
+    def run(arrays: list[Any], *entries: Any) -> jax.Array:
+        given = iter(arrays)
+        consts = [next(given) if move else const for const, move in zip(closed.consts, moved, strict=True)]
+        (value,) = scalarise(jex.ClosedJaxpr(closed.jaxpr, consts), [window.shape])(*entries)
+        return jax.lax.convert_element_type(value, dtype)
+
+    arrays = [const for const, move in zip(closed.consts, moved, strict=True) if move]
+    scalars = [jax.ShapeDtypeStruct((), window.dtype)] * int(np.prod(window.shape))
+    scalar = jax.make_jaxpr(run)(arrays, *scalars)
+    inputs, count = scalar.jaxpr.invars, len(arrays)
+    jaxpr = scalar.jaxpr.replace(
+        constvars=[*scalar.jaxpr.constvars, *inputs[:count]],
+        invars=inputs[count:],
+        debug_info=_debug_info(scalar.jaxpr, list(range(count, len(inputs)))),
+    )
+    return _finish(jex.ClosedJaxpr(jaxpr, [*scalar.consts, *arrays]), tuple(operands), dtype)
 
 
 def constant_rule(value: int | float | complex, dtype: Any) -> Traced:

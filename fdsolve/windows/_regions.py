@@ -15,7 +15,7 @@ from ._arguments import Geometry
 MAX_SEPARATE = 4
 """A stepped range of at most this many points on an axis becomes that many boxes."""
 
-Range = tuple[float, float, int]
+Range = tuple[int | float, int | float, int]
 """Array indices start, start + step, … below stop; the ends may be infinite."""
 
 Key = tuple[tuple[Range, ...], ...]
