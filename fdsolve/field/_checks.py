@@ -1,0 +1,51 @@
+"""What is no rule is refused when it is assigned, not when the plan is made."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from ..errors import DeclarationError
+from ..region import signature_of
+from ._rules import AbstractCondition, Along, Interpolate, Rate, Whole, check_numbers
+
+_WANTED = "a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition"
+
+
+def check_rule(rule: Any, what: str) -> None:
+    """Refuses what is no rule; `what` names the region it was assigned to."""
+    if isinstance(rule, AbstractCondition | Along | Whole | Interpolate):
+        return
+    if isinstance(rule, type):
+        hint = f" Give it its arguments: {rule.__name__}(0.0)." if issubclass(rule, AbstractCondition) else ""
+        raise DeclarationError(f"{what}: {_WANTED}, got the class {rule.__name__}.{hint}")
+    if isinstance(rule, Rate):
+        if isinstance(rule.function, AbstractCondition):
+            raise DeclarationError(f"{what}: a boundary condition has no rate; assign it without `fd.rate`.")
+        check_rule(rule.function, what)
+        return
+    if isinstance(rule, xr.DataArray):
+        check_numbers(rule.values, f"{what}: the DataArray")
+        return
+    if callable(rule):
+        signature_of(rule, f"{what} = {getattr(rule, '__name__', type(rule).__name__)}")
+        return
+    if isinstance(rule, bool | int | float | complex | np.generic | np.ndarray | jax.Array):
+        check_numbers(rule, f"{what}: {_WANTED};")
+        return
+    if isinstance(rule, list | tuple) or hasattr(rule, "__array__"):
+        check_numbers(rule, f"{what}: {_WANTED};")
+        return
+    if rule is None or isinstance(rule, str):
+        raise DeclarationError(f"{what}: {_WANTED}, got {rule!r}.")
+    raise DeclarationError(f"{what}: {_WANTED}, got an object of type {type(rule).__name__}.")
+
+
+def check_coefficient(value: Any, what: str) -> None:
+    """Refuses what cannot be a coefficient of a boundary condition; `what` names the condition."""
+    if isinstance(value, AbstractCondition | Rate):
+        raise DeclarationError(
+            f"{what}: a coefficient is a number, an array or a function that gives its value, got a {type(value).__name__}."
+        )
+    check_rule(value, what)
