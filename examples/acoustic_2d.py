@@ -61,7 +61,8 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained",
 state = fields[8].sel(t=120.0)
 limit = float(abs(state).max()) / 2
 image = left.pcolormesh(state.x, state.y, state.T, cmap="RdBu_r", vmin=-limit, vmax=limit, shading="gouraud")
-left.plot([200, 260], [200, 260], "k*", ms=8)
+left.plot(200, 200, "k*", ms=9)
+left.plot(260, 260, "kv", ms=7)
 left.annotate("source", (200, 200), (0, -16), textcoords="offset points", ha="center")
 left.annotate("receiver", (260, 260), (0, 9), textcoords="offset points", ha="center")
 left.set(title="wave field after 120 ms", xlabel="x (m)", ylabel="y (m)", aspect="equal")
@@ -73,4 +74,5 @@ right.set(title="at the receiver", xlabel="time (ms)", ylabel="pressure for a un
 right.legend(frameon=False)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/acoustic_2d.png", dpi=150)
-print("acoustic wave: RMS error " + ", ".join(f"{e:.3e} (order {o})" for o, e in errors.items()) + "; out/acoustic_2d.png")
+shown = ", ".join(f"{error:.3e} (order {order})" for order, error in errors.items())
+print(f"acoustic wave: RMS error {shown}; picture in out/acoustic_2d.png")

@@ -1,8 +1,8 @@
 """Nonlinear convection in two dimensions: two velocities that carry each other.
 
-u_t + u u_x + v u_y = 0 and v_t + u v_x + v v_y = 0 on 2 m × 2 m, u = v = 1 at the edges. Lesson 6 of CFD Python (L. A.
-Barba and G. F. Forsyth, "CFD Python: the 12 steps to Navier–Stokes equations", J. Open Source Education 1(9), 21, 2018):
-101 × 101 points, Δt = 0.2 Δx, and 81 steps (its loop runs over range(nt + 1) with nt = 80).
+u_t + u u_x + v u_y = 0 and v_t + u v_x + v v_y = 0 on 2 m × 2 m, u = v = 1 at the edges. Lesson 6 of CFD Python (L.
+A. Barba and G. F. Forsyth, "CFD Python: the 12 steps to Navier–Stokes equations", J. Open Source Education 1(9), 21,
+2018): 101 × 101 points, Δt = 0.2 Δx, and 81 steps (its loop runs over range(nt + 1) with nt = 80).
 """
 
 from pathlib import Path

@@ -23,8 +23,10 @@ u, v = fd.Field("u", grid, units="m/s"), fd.Field("v", grid, units="m/s")
 
 
 def rates(u, v, nu, dx, dy):
-    along = lambda q: u[...] * (q[...] - q["x-1"]) / dx + v[...] * (q[...] - q["y-1"]) / dy
-    return tuple(nu * fd.schemes.laplacian(q)[...] - along(q) for q in (u, v))
+    def carried(q):
+        return u[...] * (q[...] - q["x-1"]) / dx + v[...] * (q[...] - q["y-1"]) / dy
+
+    return tuple(nu * fd.schemes.laplacian(q)[...] - carried(q) for q in (u, v))
 
 
 fd.together(u, v)[...] = fd.rate(rates)

@@ -1,8 +1,8 @@
 """kernex's convection example, declared as a field and its regions.
 
-The README of kernex 0.2.1 (M. Asem, https://github.com/ASEM000/kernex) moves a square wave with one `kscan` over a time ×
-space array of 151 × 51 points: upwind differences inside, 1 at both ends, and at the start 2 on points 13 to 24, else 1.
-There the last row sums to 63.0 in float32, and its largest value is 1.9879777. The rules are the same here; what follows
+The README of kernex 0.2.1 (M. Asem, https://github.com/ASEM000/kernex) moves a square wave with one `kscan` over a time
+× space array of 151 × 51 points: upwind differences inside, 1 at both ends, and at the start 2 on points 13 to 24. Run
+there, in float32, its last row sums to 63.0 and has the maximum 1.9879777. The rules are the same here; what follows
 from them is a march along time, each level at once, where kernex visits the points one by one.
 """
 

@@ -1,9 +1,9 @@
 """A Kelvin wave runs around a closed sea, its coast on the right: shallow water on Arakawa's C grid.
 
 η_t = −H (u_x + v_y), u_t = f v − g η_x, v_t = −f u − g η_y, with η at the centres of cells, u and v on their faces,
-stepped forward–backward (Sielecki 1968): η from the old currents, then u and v from the new η. Along a straight coast the
-wave keeps its shape, η = F(x − ct) e^{−y/a} with c = √(gH), a = c/f (Thomson 1879; Gill, Atmosphere–Ocean Dynamics, 1982,
-section 10.4). The volume of water is conserved to rounding.
+stepped forward–backward (Sielecki 1968): η from the old currents, then u and v from the new η. Along a straight coast
+the wave keeps its shape, η = F(x − ct) e^{−y/a} with c = √(gH), a = c/f (Thomson 1879; Gill, Atmosphere–Ocean Dynamics,
+1982, section 10.4). The volume of water is conserved to rounding.
 """
 
 from pathlib import Path

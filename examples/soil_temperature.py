@@ -1,9 +1,10 @@
 """Heat sinks into the soil at Fargo, North Dakota: two months of a real record, from its ends and its first hour.
 
-T_t = D T_zz from 5 to 225 cm, with the hourly record of the shallowest and the deepest sensor as boundary values and all
-sensors' first values as the initial profile. The twelve sensors between say how good it is: with the one diffusivity that
-fits best, D = 2.08e-7 m²/s, a Crank–Nicolson run of the same problem ends with an RMSE of 0.404 °C. The record is that of
-the North Dakota Agricultural Weather Network, 2016; give its path, or have it in ../shared/data beside the repository.
+T_t = D T_zz from 5 to 225 cm, with the hourly record of the shallowest and the deepest sensor as boundary values
+and all sensors' first values as the initial profile. The twelve sensors between say how good it is: with the one
+diffusivity that fits best, D = 2.08e-7 m²/s, a Crank–Nicolson run of the same problem ends with an RMSE of
+0.404 °C. The record is of the North Dakota Agricultural Weather Network; give its path, or have it in
+../shared/data beside the repository.
 """
 
 import sys
@@ -19,7 +20,7 @@ import fdsolve as fd
 
 jax.config.update("jax_enable_x64", True)
 
-beside = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "fargo_soil_2016.csv"
+beside = Path(__file__).resolve().parents[2] / "shared" / "data" / "fargo_soil_2016.csv"
 path = Path(sys.argv[1]) if len(sys.argv) > 1 else beside
 if not path.exists():
     print(f"soil temperature: nothing done, there is no record at {path}; give its path as the argument")
@@ -58,13 +59,14 @@ assert abs(rmse / 0.404 - 1) < 0.01, rmse
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(9, 7), sharex=True, layout="constrained")
 levels = range(4, 34, 2)
 filled = top.contourf(computed.t, 100 * computed.z, computed.transpose("z", "t"), levels, cmap="inferno", extend="both")
-top.set(ylabel="depth (cm)", ylim=(225, 5), title=f"Soil temperature at Fargo, summer 2016, D = 2.08·10⁻⁷ m²/s")
+top.set(ylabel="depth (cm)", ylim=(225, 5), title="Soil temperature at Fargo, summer 2016, D = 2.08·10⁻⁷ m²/s")
 fig.colorbar(filled, ax=top, label="temperature (°C)")
 for depth, color in zip((0.1, 0.3, 0.6, 1.0, 2.0), plt.get_cmap("viridis")([0.95, 0.75, 0.5, 0.3, 0.0]), strict=True):
     bottom.plot(record.t, record.sel(z=depth, method="nearest"), color=color, lw=2.5, alpha=0.4)
     at_depth = computed.sel(z=depth, method="nearest")
     bottom.plot(at_depth.t, at_depth, color=color, lw=1, label=f"{100 * depth:.0f} cm")
-bottom.set(ylabel="temperature (°C)", title=f"computed (thin) and measured (broad), RMSE {rmse:.3f} °C", xlim=record.t[[0, -1]])
+bottom.set(ylabel="temperature (°C)", xlim=record.t[[0, -1]])
+bottom.set_title(f"computed (thin) and measured (broad), RMSE {rmse:.3f} °C")
 bottom.legend(ncols=5, frameon=False, loc="lower right")
 bottom.xaxis.set_major_formatter(mdates.ConciseDateFormatter(bottom.xaxis.get_major_locator()))
 Path("out").mkdir(exist_ok=True)
