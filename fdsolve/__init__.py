@@ -28,5 +28,9 @@ from .region import where as where
 from .solution import Solution as Solution
 from .views import apply as apply
 from .views import coordinate as coordinate
+from .windows import kmap as kmap
+from .windows import kscan as kscan
+from .windows import smap as smap
+from .windows import sscan as sscan
 
 __version__ = "0.1.0"

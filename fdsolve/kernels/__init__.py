@@ -5,6 +5,8 @@ from ._level import Level as Level
 from ._level import take_box as take_box
 from ._level import vectorise_function as vectorise_function
 from ._recurrence import solve_recurrence as solve_recurrence
+from ._skew import skew as skew
+from ._skew import unskew as unskew
 from ._slices import evaluate as evaluate
 from ._slices import selector as selector
 from ._slices import vectorise_guarded as vectorise_guarded

@@ -67,7 +67,8 @@ class Grid:
 
 def _grid(values: Sequence[Any], shape: tuple[int, ...]) -> Grid:
     cells = np.empty(len(values), object)
-    cells[:] = list(values)
+    for number, value in enumerate(values):  # one by one: NumPy would try to convert traced values
+        cells[number] = value
     return Grid(cells.reshape(shape))
 
 
@@ -123,7 +124,8 @@ def _apply(eqn: Any, inputs: list[Any]) -> list[Any]:
 
 def _bind(eqn: Any, inputs: list[Any]) -> list[Any]:
     """The equation itself; on plain numbers and NumPy arrays it is computed now, so that indices stay concrete."""
-    subfuns, params = eqn.primitive.get_bind_params(eqn.params)
+    found = eqn.primitive.get_bind_params(eqn.params)
+    subfuns, params = found if isinstance(found, tuple) else ((), found)  # a tuple before jax 0.10.2
     if not any(isinstance(value, Tracer) for value in inputs):
         with jax.ensure_compile_time_eval():
             out = eqn.primitive.bind(*subfuns, *inputs, **params)

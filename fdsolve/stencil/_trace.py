@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, PlanningError
-from ._context import Reader
+from ._context import Reader, describe_result
+from ._failures import explained
 from ._key import jaxpr_key
 from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees
 from ._operands import Operand, ProfileRead, StateRead
@@ -73,7 +74,9 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
             found.setdefault(operand, _Found(shape, of))
             return jnp.broadcast_to(jax.lax.convert_element_type(seed, of), shape)
 
-        return call(reader)[0]
+        with explained(what):
+            result = call(reader)[0]
+        return _checked_scalar(result, what, dtype)
 
     jax.make_jaxpr(discover)(np.float32(0.5))
     operands = tuple(sorted(found, key=lambda o: (type(o).__name__, repr(o))))
@@ -82,7 +85,8 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
     def record(*values: Any) -> tuple[Any, ...]:
         nonlocal num_shifted
         known = dict(zip(operands, values, strict=True))
-        result, shifted = call(lambda operand, shape, of: known[operand])
+        with explained(what):
+            result, shifted = call(lambda operand, shape, of: known[operand])
         num_shifted = len(shifted)
         return (_checked_scalar(result, what, dtype), *shifted)
 
@@ -91,7 +95,7 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
     if num_shifted:
         _check_shifted(closed, operands, what)
     closed = _simplify(closed, specs)
-    return _finish(closed, operands, dtype)
+    return make_traced(closed, operands, dtype)
 
 
 def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: Any) -> Traced:
@@ -118,7 +122,7 @@ def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: An
         invars=inputs[count:],
         debug_info=_debug_info(scalar.jaxpr, list(range(count, len(inputs)))),
     )
-    return _finish(jex.ClosedJaxpr(jaxpr, [*scalar.consts, *arrays]), tuple(operands), dtype)
+    return make_traced(jex.ClosedJaxpr(jaxpr, [*scalar.consts, *arrays]), tuple(operands), dtype)
 
 
 def constant_rule(value: int | float | complex, dtype: Any) -> Traced:
@@ -126,7 +130,8 @@ def constant_rule(value: int | float | complex, dtype: Any) -> Traced:
     return trace(lambda reader: (np.asarray(value, dtype), []), "a constant", dtype)
 
 
-def _finish(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: Any) -> Traced:
+def make_traced(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: Any) -> Traced:
+    """The rule of a jaxpr from operands to one result, without the operands that it does not need."""
     jaxpr, used = _drop_unused(closed.jaxpr)
     operands = tuple(operands[i] for i in used)
     degrees = [CONSTANT] * len(jaxpr.constvars) + [AFFINE if isinstance(o, StateRead) else CONSTANT for o in operands]
@@ -183,21 +188,34 @@ def _check_shifted(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], what:
 
 def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
     if result is None:
-        raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point.")
+        raise DeclarationError(
+            f"{what} returned nothing; a rule returns the value at its point. Is there a `return`?"
+        )
     if isinstance(result, tuple | list | dict):
-        raise DeclarationError(f"{what} returned a {type(result).__name__}; to set several fields use `fd.together`.")
+        raise DeclarationError(
+            f"{what} returned a {type(result).__name__}; a rule returns one value. To set several fields by one function "
+            f"use `fd.together`."
+        )
     try:
         value = jnp.asarray(result)
-    except TypeError:
-        raise DeclarationError(f"{what} returned {type(result).__name__}; a rule returns a number.") from None
+    except (TypeError, ValueError):
+        raise DeclarationError(
+            f"{what} returned {describe_result(result)}; a rule returns the value at its point, a number."
+        ) from None
     if value.shape != ():
         raise DeclarationError(
-            f"{what} returned an array of shape {value.shape}; a rule is a scalar function of one point."
+            f"{what} returned an array of shape {value.shape}; a rule gives one number, the value at its point. "
+            f"Read single entries of an array, or label it by the grid's axes: fd.along(array, \"x\")."
         )
     if jnp.issubdtype(value.dtype, jnp.complexfloating) and not jnp.issubdtype(dtype, jnp.complexfloating):
         raise DeclarationError(
             f"{what} returned a complex value for a real field; declare the field with dtype=complex."
         )
     if jnp.issubdtype(value.dtype, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):
-        raise DeclarationError(f"{what} returned {value.dtype} for a field of dtype {np.dtype(dtype)}.")
+        raise DeclarationError(
+            f"{what} returned {value.dtype} for a field of dtype {np.dtype(dtype)}, which would cut it off; declare the "
+            f"field with dtype=float, or round in the rule."
+        )
+    if np.dtype(dtype) == bool and value.dtype != bool:
+        raise DeclarationError(f"{what} returned {value.dtype} for a field of dtype bool; return a comparison.")
     return value.astype(dtype)
