@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from jax.core import Tracer
+
 from ..errors import DeclarationError
-from ..field import AbstractCondition, AbstractWall
+from ..field import AbstractCondition, AbstractWall, Along, Interpolate, Whole, check_coefficient
 
 
 def _mirror(wall: AbstractWall) -> int:
@@ -22,6 +25,9 @@ class Dirichlet(AbstractCondition):
     """
 
     value: Any
+
+    def __post_init__(self) -> None:
+        check_coefficient(self.value, repr(self))
 
     @property
     def sets_value_on_points(self) -> bool:
@@ -48,6 +54,9 @@ class Neumann(AbstractCondition):
     """
 
     flux: Any
+
+    def __post_init__(self) -> None:
+        check_coefficient(self.flux, repr(self))
 
     @property
     def sets_value_on_points(self) -> bool:
@@ -79,7 +88,10 @@ class Robin(AbstractCondition):
     g: Any
 
     def __post_init__(self) -> None:
-        if isinstance(self.b, int | float) and self.b == 0:
+        for part in (self.a, self.b, self.g):
+            check_coefficient(part, repr(self))
+        known = not callable(self.b) and not isinstance(self.b, Tracer | Along | Whole | Interpolate)
+        if known and np.any(np.asarray(self.b) == 0):
             raise DeclarationError(f"{self!r}: with b = 0 there is no derivative; write Dirichlet(g / a) for a·u = g.")
 
     @property

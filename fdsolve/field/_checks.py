@@ -46,6 +46,7 @@ def check_coefficient(value: Any, what: str) -> None:
     """Refuses what cannot be a coefficient of a boundary condition; `what` names the condition."""
     if isinstance(value, AbstractCondition | Rate):
         raise DeclarationError(
-            f"{what}: a coefficient is a number, an array or a function that gives its value, got a {type(value).__name__}."
+            f"{what}: a coefficient is a number, an array or a function that gives its value, got a "
+            f"{type(value).__name__}."
         )
     check_rule(value, what)

@@ -45,7 +45,8 @@ class Target:
     def _refuse(self, *_: Any) -> Any:
         name = self.owner.name if isinstance(self.owner, Field) else "together(...)"
         raise DeclarationError(
-            f"{name}{self.region!r} is a region to assign to (`=`, `+=`), not a value to calculate with. Inside a rule a "
+            f"{name}{self.region!r} is a region to assign to (`=`, `+=`), not a value to calculate with. Inside a "
+            f"rule a "
             f"field is read through the argument of its name; after solving, its values are solution[name]."
         )
 
@@ -94,7 +95,9 @@ class Field:
     def __init__(self, name: Any, grid: Any, *, at: Any = None, units: Any = None, dtype: Any = None):
         if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
             got = repr(name) if isinstance(name, str) else f"an object of type {type(name).__name__}"
-            raise DeclarationError(f"A field's name is a Python name that rules read it by, got {got}: fd.Field(\"u\", grid).")
+            raise DeclarationError(
+                f'A field\'s name is a Python name that rules read it by, got {got}: fd.Field("u", grid).'
+            )
         if not isinstance(grid, Grid):
             raise DeclarationError(f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}.")
         _check_field(name, grid, at, units, dtype)
@@ -125,7 +128,8 @@ class Field:
     def _add(self, target: Target) -> None:
         if target.owner is not self or target.added is None:
             raise DeclarationError(
-                f"Field `{self.name}`: assign a number, an array or a function, not a region of a field. To copy from a "
+                f"Field `{self.name}`: assign a number, an array or a function, not a region of a field. To copy "
+                f"from a "
                 f"field write a rule that reads it: lambda v: v[...]."
             )
         self._assign(target.region, target.added, adds=True)
@@ -134,7 +138,12 @@ class Field:
         self.assignments.append(self._checked(region, rule, adds))
 
     def _checked(
-        self, region: AbstractRegion, rule: Any, adds: bool, component: int | None = None, partners: tuple[str, ...] = ()
+        self,
+        region: AbstractRegion,
+        rule: Any,
+        adds: bool,
+        component: int | None = None,
+        partners: tuple[str, ...] = (),
     ) -> Assignment:
         what = f"{self.name}{region!r}"
         check_rule(rule, what)
@@ -202,7 +211,9 @@ def together(*fields: Any) -> Together:
     """
     if len(fields) < 2 or not all(isinstance(one, Field) for one in fields):
         got = ", ".join(one.name if isinstance(one, Field) else type(one).__name__ for one in fields) or "none"
-        raise DeclarationError(f"`fd.together` takes two or more fields, got {got}. Write fd.together(u, v)[...] = rule.")
+        raise DeclarationError(
+            f"`fd.together` takes two or more fields, got {got}. Write fd.together(u, v)[...] = rule."
+        )
     if len({one.name for one in fields}) < len(fields):
         raise DeclarationError(f"`fd.together`: a field is named twice in {', '.join(one.name for one in fields)}.")
     if any(one.grid != fields[0].grid for one in fields):
@@ -225,7 +236,9 @@ def _check_field(name: str, grid: Grid, at: Any, units: Any, dtype: Any) -> None
     if name in {*grid.names, *(f"d{axis}" for axis in grid.names)}:
         raise DeclarationError(f"Field `{name}`: the name is that of an axis or its spacing; choose another.")
     if not grid.space:
-        raise DeclarationError(f"Field `{name}`: its grid has no space axis; declare one, for example x=fd.Axis(0, 1, 51).")
+        raise DeclarationError(
+            f"Field `{name}`: its grid has no space axis; declare one, for example x=fd.Axis(0, 1, 51)."
+        )
     if at is not None and not isinstance(at, Mapping):
         raise DeclarationError(f'Field `{name}`: `at=` takes a dict by axis name, as in at=dict(x="face"); got {at!r}.')
     if units is not None and not isinstance(units, str):

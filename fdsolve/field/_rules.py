@@ -28,9 +28,13 @@ def rate(function: Any) -> Rate:
     stage (not at older levels). A number or an array is taken as it is. Units: those of the field over those of time.
     """
     if isinstance(function, Rate):
-        raise DeclarationError("`fd.rate` takes a function, a number or an array, got a rate. Give it the function itself.")
+        raise DeclarationError(
+            "`fd.rate` takes a function, a number or an array, got a rate. Give it the function itself."
+        )
     if isinstance(function, AbstractCondition):
-        raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}. Assign it without.")
+        raise DeclarationError(
+            f"`fd.rate` takes a function, a number or an array, got {function!r}. Assign it without."
+        )
     if function is None or isinstance(function, str | type):
         raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}.")
     return Rate(function)
@@ -52,7 +56,7 @@ def along(array: Any, *axes: Any, at: Any = None) -> Along:
     """
     if not axes or not all(isinstance(name, str) for name in axes):
         raise DeclarationError(
-            f"`fd.along` takes an array and the names of its axes, as in fd.along(series, \"t\"); "
+            f'`fd.along` takes an array and the names of its axes, as in fd.along(series, "t"); '
             f"got {', '.join(map(repr, axes)) or 'no names'}."
         )
     check_numbers(array, "`fd.along` takes an array and the names of its axes;")
@@ -109,11 +113,12 @@ def check_numbers(value: Any, what: str) -> None:
     if isinstance(value, jax.Array):
         return
     try:
-        array = np.asarray(value)
-        jnp.result_type(array.dtype)
-    except (TypeError, ValueError):  # ragged lists, strings, objects
+        dtype = np.asarray(value).dtype
+    except (TypeError, ValueError):  # ragged lists
+        dtype = np.dtype(object)
+    if not (jnp.issubdtype(dtype, jnp.number) or dtype == bool):
         got = f"an array of dtype {value.dtype}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
-        raise DeclarationError(f"{what} got {' '.join(got.split())}, which is no array of numbers.") from None
+        raise DeclarationError(f"{what} got {' '.join(got.split())}, which is no array of numbers.")
 
 
 class AbstractWall(ABC):

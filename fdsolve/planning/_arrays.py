@@ -24,7 +24,7 @@ class Labelled:
 def label_assigned(value: Any, assignment: Assignment, layout: Layout, what: str) -> Labelled | None:
     """An assigned array labelled by axes; None for a scalar."""
     if isinstance(value, Along):
-        return Labelled(value.axes, value.array)
+        return _label_along(value, layout, what, _region_positions(assignment, layout, what))
     if isinstance(value, xr.DataArray | Interpolate):
         return label_dataarray(value, layout, what, _region_positions(assignment, layout, what))
     shape = np.shape(value)
@@ -56,6 +56,33 @@ def _region_positions(assignment: Assignment, layout: Layout, what: str) -> dict
     return {name: np.arange(size) for name, size in zip(layout.names, layout.shape, strict=True)}
 
 
+def _label_along(value: Along, layout: Layout, what: str, needed: dict[str, np.ndarray]) -> Labelled:
+    """An array labelled by axes, as long as each axis or as the region along it; its axes in grid order."""
+    unknown = [name for name in value.axes if name not in layout.names]
+    if unknown:
+        raise DeclarationError(
+            f"{what}: fd.along names the axis `{unknown[0]}`; the axes are {', '.join(layout.names)}."
+        )
+    if value.faces - layout.faces:
+        raise DeclarationError(
+            f"{what}: fd.along puts the array on faces of axis `{min(value.faces - layout.faces)}`, where the field "
+            f"has "
+            f"points. Give its values there."
+        )
+    order = tuple(name for name in layout.names if name in value.axes)
+    array = jnp.transpose(jnp.asarray(value.array), [value.axes.index(name) for name in order])
+    for position, name in enumerate(order):
+        length, size = array.shape[position], layout.shape[layout.names.index(name)]
+        if length not in (size, needed[name].size):
+            raise DeclarationError(
+                f"{what}: fd.along has {length} entries along `{name}`; the axis has {size}"
+                + (f", the region {needed[name].size}." if needed[name].size < size else ".")
+            )
+        if length != size:
+            array = _spread(array, position, needed[name], size)
+    return Labelled(order, array)
+
+
 def _embed(value: Any, selection: Any, layout: Layout, what: str) -> Labelled:
     shape, wanted = np.shape(value), selection.shape
     kept = selection.kept_axes
@@ -75,6 +102,8 @@ def _embed(value: Any, selection: Any, layout: Layout, what: str) -> Labelled:
     array = array.reshape(tuple(size for size in array.shape if size > 1))
     by_name = dict(zip(layout.names, selection.positions, strict=True))
     for position, name in enumerate(axes):
+        if np.unique(by_name[name]).size < by_name[name].size:
+            raise DeclarationError(f"{what}: a point of axis `{name}` is named more than once, for several values.")
         array = _spread(array, position, by_name[name], layout.shape[layout.names.index(name)])
     return Labelled(axes, array)
 
@@ -125,8 +154,25 @@ def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -
         owner = layout.grid.axes[name]
         if not isinstance(owner, Time):
             raise DeclarationError(f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it.")
-        return owner.to_number(coordinates)
-    return np.asarray(coordinates, float)
+        try:
+            numbers = owner.to_number(coordinates)
+        except DeclarationError as error:
+            raise DeclarationError(f"{what}: the DataArray has datetimes along `{name}`. {error}") from None
+    elif coordinates.dtype.kind in "iuf":
+        numbers = np.asarray(coordinates, float)
+    else:
+        raise DeclarationError(
+            f"{what}: the DataArray's coordinates along `{name}` are of dtype {coordinates.dtype}; numbers or "
+            f"datetimes "
+            f"are wanted."
+        )
+    once, counts = np.unique(numbers, return_counts=True)
+    if not np.isfinite(numbers).all() or (counts > 1).any():
+        wrong = f"{once[counts > 1][0]:g} twice" if np.isfinite(numbers).all() else "nan or inf"
+        raise DeclarationError(
+            f"{what}: the DataArray has {wrong} among its coordinates along `{name}`; give each coordinate once."
+        )
+    return numbers
 
 
 def _match(

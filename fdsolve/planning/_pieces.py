@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from ..errors import DeclarationError, PlanningError
 from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole
 from ..region import Box, Place, Predicate
 from ..stencil import (
@@ -17,6 +18,7 @@ from ..stencil import (
     RuleContext,
     Traced,
     constant_rule,
+    describe_result,
     pick_component,
     take_value,
     trace,
@@ -79,6 +81,11 @@ class RuleBook:
         scope, what = self.problem.scope, f"Rule {assignment.describe(name)}"
         layout, dtype = scope.layouts[name], scope.dtypes[name]
         stage = isinstance(assignment.rule, Rate)
+        if stage and not jnp.issubdtype(dtype, jnp.inexact):
+            raise DeclarationError(
+                f"{what}: a rate moves a field by fractions, and `{name}` has dtype {np.dtype(dtype)}. Declare it with "
+                f"dtype=float."
+            )
         rule = assignment.rule.function if isinstance(assignment.rule, Rate) else assignment.rule
         if isinstance(rule, AbstractCondition):
             (rule,) = rule.coefficients
@@ -172,7 +179,14 @@ class RuleBook:
         if predicate.operator == "leaf":
             context = RuleContext(scope, scope.layouts[name], reader, what, may_read_fields=False, base=base)
             assert predicate.function is not None
-            return jnp.asarray(context.call(predicate.function)).astype(bool)
+            result = jnp.asarray(take_value(context.call(predicate.function)))
+            if result.dtype != bool or result.shape != ():
+                raise DeclarationError(
+                    f"{what} returned {describe_result(result)} of {result.dtype}; a predicate returns true or false "
+                    f"at "
+                    f"one point, as a comparison does."
+                )
+            return result
         parts = [self.holds(name, part, reader, what, base) for part in predicate.parts]
         if predicate.operator == "not":
             return ~parts[0]
@@ -180,8 +194,12 @@ class RuleBook:
 
 
 def _widen(dtype: Any, number: int | float | complex) -> Any:
-    """The field's dtype, or its complex counterpart for a complex number, so that the mismatch is noticed."""
-    return jnp.result_type(dtype, jnp.complex64) if isinstance(number, complex) else dtype
+    """The field's dtype, or a wider one that holds the number, so that a mismatch is noticed."""
+    if isinstance(number, complex):
+        return dtype if jnp.issubdtype(dtype, jnp.complexfloating) else jnp.result_type(complex)
+    if isinstance(number, float) and not jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.result_type(float)
+    return jnp.result_type(int) if np.dtype(dtype) == bool else dtype
 
 
 def _hat(points: np.ndarray, at: Any) -> jax.Array:

@@ -110,9 +110,7 @@ class Plan:
     __repr__ = __str__
 
 
-def make_plan(
-    fields: Any, parameters: Mapping[str, Any], stepper: AbstractStepper | None, save: AbstractSave | None
-) -> Plan:
+def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: Any) -> Plan:
     """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
     _check_options(stepper, save)
     problem = take_snapshot(fields, parameters)

@@ -1,5 +1,6 @@
 """The snapshot of a declaration: coupled fields, parameters, what their names mean."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, PlanningError
-from ..field import Along, Assignment, Field, Interpolate, Whole
+from ..field import AbstractCondition, Along, Assignment, Field, Interpolate, Rate, Whole
 from ..region import Layout
 from ..stencil import Labelled as LabelledSpec
 from ..stencil import Scope, Static, WholeArray
@@ -79,7 +80,7 @@ def to_precision(value: Any, real: np.dtype) -> jax.Array:
     """A JAX array of a value, floats and complex numbers in the problem's precision."""
     array = value if isinstance(value, jax.Array) else jnp.asarray(np.asarray(value))
     if jnp.issubdtype(array.dtype, jnp.complexfloating):
-        return array.astype(jnp.result_type(real, jnp.complex64) if real.itemsize < 8 else jnp.complex128)
+        return array.astype(jnp.complex64 if real.itemsize < 8 else jnp.complex128)
     return array.astype(real) if jnp.issubdtype(array.dtype, jnp.floating) else array
 
 
@@ -158,11 +159,24 @@ def _labelled(
 
 
 def check_all_used(problem: Problem) -> None:
-    """Refuses parameters that no rule asked for."""
+    """Refuses parameters that no rule asked for; rules that others overwrote were not traced, but ask as well."""
     unused = [name for name in problem.scope.parameters if name not in problem.scope.used]
+    if unused:
+        overwritten = {name for rules in problem.assignments.values() for one in rules for name in _asks(one.rule)}
+        unused = [name for name in unused if name not in overwritten]
     if unused:
         asked = sorted(problem.scope.used)
         raise PlanningError(
             f"No rule asks for the parameter `{unused[0]}`. "
             + (f"Rules ask for {', '.join(asked)}." if asked else "No rule takes a parameter.")
         )
+
+
+def _asks(rule: Any) -> list[str]:
+    """The names of a rule's arguments."""
+    if isinstance(rule, AbstractCondition):
+        return [name for part in rule.coefficients for name in _asks(part)]
+    function = rule.function if isinstance(rule, Rate) else rule
+    if not callable(function) or hasattr(function, "dtype"):
+        return []
+    return list(inspect.signature(function).parameters)

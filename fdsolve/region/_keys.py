@@ -79,7 +79,7 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np
                     f"{what}: the slice bound {bound} lies outside axis `{axis}`, which has {size} points."
                 )
         return np.arange(size)[key], False
-    array = np.asarray(key)
+    array = _as_array(key)
     if array.dtype == bool and array.ndim == 1:
         if array.size != size:
             raise DeclarationError(f"{what}: the mask on axis `{axis}` has {array.size} entries; it needs {size}.")
@@ -87,8 +87,17 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np
     if array.ndim == 1 and (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
         return np.array([_position(int(k), size, axis, what) for k in array], int), False
     raise DeclarationError(
-        f"{what}: {key!r} is no key for axis `{axis}`; give an integer, a slice, a list of integers or `...`."
+        f"{what}: {' '.join(repr(key).split())} is no key for axis `{axis}`; give an integer, a slice, a list of "
+        f"integers "
+        f"or `...`."
     )
+
+
+def _as_array(key: Any) -> np.ndarray:
+    try:
+        return np.asarray(key)
+    except ValueError:  # a ragged list
+        return np.empty((0, 0))
 
 
 def _position(key: int, size: int, axis: str, what: str) -> int:
@@ -104,11 +113,11 @@ def resolve_coordinate_key(layout: Layout, axis: str, key: Any, what: str) -> tu
     try:
         if isinstance(key, slice):
             if key.step is not None:
-                raise DeclarationError(f"a slice of coordinates has no step; got {key.step!r}.")
+                raise DeclarationError(f"A slice of coordinates has no step, got {key.step!r}. Leave it out.")
             start, stop = owner.indices_between(key.start, key.stop, *place)
             return np.arange(start, stop), False
         if np.ndim(key) == 0:
             return np.array([owner.index_of(key, *place)]), True
-        return np.array([owner.index_of(value, *place) for value in np.asarray(key)], int), False
+        return np.array([owner.index_of(value, *place) for value in _as_array(key)], int), False
     except DeclarationError as error:
         raise DeclarationError(f"{what}, axis `{axis}`: {error}") from None

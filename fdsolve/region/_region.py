@@ -1,6 +1,5 @@
 """Regions of a field: index keys, coordinate keys, predicates, boolean arrays, and their algebra."""
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ._box import Box
 from ._keys import Selection, resolve_axis_key, resolve_coordinate_key
 from ._layout import Layout
 from ._points import Points
+from ._signature import signature_of
 from ._terms import Predicate, Term, Terms
 
 MAX_LEVEL_PATTERNS = 64
@@ -150,26 +150,48 @@ class Where(AbstractRegion):
     predicate: Callable[..., Any]
 
     def resolve(self, layout: Layout, what: str) -> Terms:
-        names = list(inspect.signature(self.predicate).parameters)
+        names = list(signature_of(self.predicate, what).parameters)
         whole = Points.of_box(Box.of_shape(layout.space_shape))
         levels = np.ones(layout.num_levels, bool)
         if not all(name in layout.space for name in names):
             return Terms(layout, (Term(levels, whole, Predicate(self.predicate)),))
         with jax.ensure_compile_time_eval():
-            value = self.predicate(**{name: _open_coordinate(layout, name) for name in names})
+            value = self._evaluate({name: _open_coordinate(layout, name) for name in names}, what)
         if isinstance(value, Tracer):
             return Terms(layout, (Term(levels, whole, Predicate(self.predicate)),))
         array = np.asarray(value)
         if array.dtype != bool:
-            raise DeclarationError(f"{what}: the predicate returned {array.dtype}; it must return true or false.")
+            raise DeclarationError(
+                f"{what}: the predicate returned {'nothing' if value is None else array.dtype}; a predicate returns "
+                f"true "
+                f"or false, as a comparison does."
+            )
+        if array.ndim > len(layout.space) or any(
+            n not in (1, m) for n, m in zip(array.shape[::-1], layout.space_shape[::-1], strict=False)
+        ):
+            raise DeclarationError(
+                f"{what}: the predicate returned an array of shape {array.shape}; the points have shape "
+                f"{layout.space_shape}. Calculate it from its arguments."
+            )
         points = Points.of_mask(Box.of_shape(layout.space_shape), np.broadcast_to(array, layout.space_shape))
         if points.empty:
             raise DeclarationError(f"{what}: the region is empty (the predicate holds at no point).")
         return Terms(layout, (Term(levels, points),))
 
+    def _evaluate(self, coordinates: Mapping[str, np.ndarray], what: str) -> Any:
+        try:
+            return self.predicate(**coordinates)
+        except (TypeError, ValueError) as error:
+            short = " ".join(str(error).split())
+            raise DeclarationError(
+                f"{what}: the predicate failed on the arrays of coordinates it is called with ({short:.120}). Use "
+                f"`&`, `|` "
+                f"and `~` on comparisons in brackets for `and`, `or` and `not`, and functions of `np` or `jnp`."
+            ) from error
+
     def __repr__(self) -> str:
         name = getattr(self.predicate, "__name__", type(self.predicate).__name__)
-        arguments = ", ".join(inspect.signature(self.predicate).parameters)
+        arguments = ", ".join(signature_of(self.predicate, "fd.where").parameters)
         return f"[where({'' if name == '<lambda>' else name + ': '}{arguments})]"
 
 
@@ -179,6 +201,13 @@ class Combined(AbstractRegion):
 
     operator: str
     parts: tuple[AbstractRegion, ...]
+
+    def __post_init__(self) -> None:
+        if any(isinstance(part, Place) for part in self.parts):
+            raise DeclarationError(
+                f"{self!r}: a place between points is not combined with regions. For a source that acts at some times "
+                f"multiply it, for example by jnp.where(t < 1, 1.0, 0.0); for several places write several `+=`."
+            )
 
     def resolve(self, layout: Layout, what: str) -> Terms:
         first, *others = (part.resolve(layout, what) for part in self.parts)
@@ -212,6 +241,8 @@ class Place(AbstractRegion):
             if isinstance(value, Tracer):
                 positions.append((0, size))
                 continue
+            if isinstance(value, str | bool) or np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.number):
+                raise DeclarationError(f"{what}: a coordinate of `fd.point` is one number, got {name}={value!r}.")
             points = layout.grid.space_axis(name).positions(name in layout.faces, 0, size)
             if not points[0] <= float(value) <= points[-1]:
                 raise DeclarationError(
@@ -231,12 +262,35 @@ def to_region(key: Any) -> AbstractRegion:
     """The region a key in `u[...]` stands for."""
     if isinstance(key, AbstractRegion):
         return key
-    if isinstance(key, np.ndarray | jax.Array | list) and np.asarray(key).dtype == bool:
+    traced = [part for part in _key_parts(key) if isinstance(part, Tracer)]
+    if traced:
+        raise DeclarationError(
+            f"A region's key is known when it is declared, got a traced value of shape {traced[0].shape}. For a region "
+            f"that depends on parameters write fd.where(lambda x, c: x < c)."
+        )
+    if isinstance(key, np.ndarray | jax.Array) and key.dtype == bool:
+        return Mask(np.asarray(key))
+    if isinstance(key, list) and _is_boolean(key):
         return Mask(np.asarray(key))
     return Index(key)
 
 
-def where(predicate: Callable[..., Any]) -> AbstractRegion:
+def _key_parts(key: Any) -> tuple[Any, ...]:
+    if isinstance(key, Mapping):
+        return tuple(part for value in key.values() for part in _key_parts(value))
+    if isinstance(key, slice):
+        return (key.start, key.stop, key.step)
+    return tuple(part for value in key for part in _key_parts(value)) if isinstance(key, tuple | list) else (key,)
+
+
+def _is_boolean(key: list[Any]) -> bool:
+    try:
+        return np.asarray(key).dtype == bool
+    except ValueError:  # a ragged list, which resolving refuses
+        return False
+
+
+def where(predicate: Any) -> AbstractRegion:
     """The points where `predicate` holds.
 
     Its arguments are found by name: an axis' name is its coordinates, the time axis' name the time, anything else a
@@ -255,6 +309,7 @@ def where(predicate: Callable[..., Any]) -> AbstractRegion:
         raise DeclarationError(
             f"`fd.where` takes a function of coordinates, for example lambda x: x < 1; got {predicate!r}."
         )
+    signature_of(predicate, "`fd.where`")
     return Where(predicate)
 
 
@@ -301,7 +356,11 @@ def show_key(key: Any) -> str:
     if isinstance(key, slice):
         a, b, step = ("" if part is None else str(part) for part in (key.start, key.stop, key.step))
         return f"{a}:{b}" + (f":{step}" if step else "")
-    return "..." if key is Ellipsis else str(key)
+    if isinstance(key, str):
+        return f'"{key}"'
+    if isinstance(key, np.ndarray) and key.size > 6:
+        return f"array {key.shape}"
+    return "..." if key is Ellipsis else " ".join(str(key).split())
 
 
 class RegionMaker:

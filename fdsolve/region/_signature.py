@@ -22,7 +22,8 @@ def signature_of(function: Callable[..., Any], what: str) -> inspect.Signature:
     except (TypeError, ValueError):
         name = getattr(function, "__name__", repr(function))
         raise DeclarationError(
-            f"{what}: the arguments of `{name}` have no names to be found by; wrap it in a function of named arguments, "
+            f"{what}: the arguments of `{name}` have no names to be found by; wrap it in a function of named "
+            f"arguments, "
             f"for example lambda x: {name}(x)."
         ) from None
     for name, parameter in signature.parameters.items():

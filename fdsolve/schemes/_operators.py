@@ -104,7 +104,7 @@ def central_offsets(derivative: int, order: int, staggered: bool) -> tuple[float
     return tuple(float(k) for k in range(-reach, reach + 1))
 
 
-def derivative(view: AbstractView, axis: str, n: int = 1, *, order: int = 2, at: Any = None) -> AbstractView:
+def derivative(view: Any, axis: Any, n: Any = 1, *, order: Any = 2, at: Any = None) -> AbstractView:
     """∂ⁿu/∂axisⁿ by central differences of even `order`, on uniform and stretched axes.
 
     From a place to the same place it uses whole steps; from faces to points and back, half steps. `at` reads another
@@ -117,15 +117,15 @@ def derivative(view: AbstractView, axis: str, n: int = 1, *, order: int = 2, at:
             f"{view.context.what}: derivative({view}, {axis!r}): unknown space axis; "
             f"the space axes are {', '.join(view.context.grid.space)}."
         )
-    if n < 1 or order < 2 or order % 2:
+    if not isinstance(n, int) or not isinstance(order, int) or n < 1 or order < 2 or order % 2:
         raise DeclarationError(
-            f"{view.context.what}: derivative({view}, {axis!r}, n={n}, order={order}): n is at least 1 and the order "
-            f"an even number of at least 2."
+            f"{view.context.what}: derivative({view}, {axis!r}, n={n!r}, order={order!r}): n is a whole number of "
+            f"at least 1, and the order an even one of at least 2."
         )
     return Derivative(move(view, at), axis, n, order)
 
 
-def laplacian(view: AbstractView, *, order: int = 2, at: Any = None) -> AbstractView:
+def laplacian(view: Any, *, order: Any = 2, at: Any = None) -> AbstractView:
     """∇²u, the sum of the second derivatives along all space axes, of even `order`.
 
     `laplacian(u)` is of the level the rule defines (in a rate: of the stage); `laplacian(u, at="t-1")` of an older one.
@@ -136,7 +136,7 @@ def laplacian(view: AbstractView, *, order: int = 2, at: Any = None) -> Abstract
     return sum(terms[1:], terms[0])
 
 
-def gradient(view: AbstractView, *, order: int = 2, at: Any = None) -> tuple[AbstractView, ...]:
+def gradient(view: Any, *, order: Any = 2, at: Any = None) -> tuple[AbstractView, ...]:
     """The first derivatives along the space axes, in grid order; each can be read at points or at faces.
 
     Leading error h²/6 ∂³u between points, h²/24 ∂³u from faces to points, for order 2.
@@ -145,7 +145,7 @@ def gradient(view: AbstractView, *, order: int = 2, at: Any = None) -> tuple[Abs
     return tuple(derivative(view, axis, order=order, at=at) for axis in view.context.grid.space)
 
 
-def divergence(first: Any, second: AbstractView | None = None, *, order: int = 2, at: Any = None) -> AbstractView:
+def divergence(first: Any, second: Any = None, *, order: Any = 2, at: Any = None) -> AbstractView:
     """∇·v of a vector, or ∇·(k ∇u) of a coefficient and a view in conservative flux form.
 
     `divergence((v, w))` or `divergence(dict(x=v, y=w))` takes one component a space axis, in grid order.
@@ -157,6 +157,8 @@ def divergence(first: Any, second: AbstractView | None = None, *, order: int = 2
         if order != 2:
             raise DeclarationError(f"{view.context.what}: divergence(k, u) is of order 2, got order={order}.")
         coefficient = first if isinstance(first, AbstractView) else None
+        if coefficient is None:  # a plain value is taken out of the divergence: it must be the same at every point
+            view.context.note_shifted_constant(first)
         parts = [
             derivative(view, axis, 2) if coefficient is None else FluxDivergence(move(coefficient, at), view, axis)
             for axis in view.context.grid.space
@@ -169,10 +171,10 @@ def divergence(first: Any, second: AbstractView | None = None, *, order: int = 2
     context = _checked(components[0], "divergence").context
     space = context.grid.space
     names = tuple(first) if isinstance(first, Mapping) else space
-    if set(names) - set(space) or len(components) != len(names):
+    if set(names) != set(space) or len(components) != len(names):
+        got = ", ".join(map(str, names)) if isinstance(first, Mapping) else str(len(components))
         raise DeclarationError(
-            f"{context.what}: divergence of {len(components)} components named {', '.join(names)}; "
-            f"the space axes are {', '.join(space)}."
+            f"{context.what}: divergence takes a component for each space axis, {', '.join(space)}; got {got}."
         )
     parts = [derivative(part, axis, order=order, at=at) for part, axis in zip(components, names, strict=True)]
     return sum(parts[1:], parts[0])
@@ -180,8 +182,9 @@ def divergence(first: Any, second: AbstractView | None = None, *, order: int = 2
 
 def _checked(view: Any, operator: str) -> AbstractView:
     if not isinstance(view, AbstractView):
+        got = "a value, as `u[...]` is" if isinstance(view, jax.Array | int | float | complex) else type(view).__name__
         raise DeclarationError(
-            f"{operator} takes a view (a field's name among the rule's arguments, or arithmetic on such), "
-            f"got {type(view).__name__}; `u[...]` is already a value: write {operator}(u)."
+            f"{operator} takes a view (a field's name among the rule's arguments, or arithmetic on such), got {got}. "
+            f"Inside a rule write {operator}(u)."
         )
     return view

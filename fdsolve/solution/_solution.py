@@ -19,7 +19,7 @@ class Final:
 
     arrays: Mapping[str, jax.Array]
 
-    def __getitem__(self, name: str) -> jax.Array:
+    def __getitem__(self, name: Any) -> jax.Array:
         return _find(self.arrays, name)
 
 
@@ -36,7 +36,7 @@ class Solution:
     history: Mapping[str, jax.Array] = field(repr=False)
     last: Mapping[str, jax.Array] = field(repr=False)
 
-    def __getitem__(self, name: str) -> jax.Array:
+    def __getitem__(self, name: Any) -> jax.Array:
         return _find(self.history, name)
 
     @property
@@ -80,9 +80,11 @@ class Solution:
         return f"Solution({shapes}{span})"
 
 
-def _find(arrays: Mapping[str, jax.Array], name: str) -> jax.Array:
-    if name not in arrays:
-        raise DeclarationError(f"The solution has no field `{name}`; it has {', '.join(arrays)}.")
+def _find(arrays: Mapping[str, jax.Array], name: Any) -> jax.Array:
+    if not isinstance(name, str) or name not in arrays:
+        raise DeclarationError(
+            f"The solution has no field {name!r}; it has {', '.join(map(repr, arrays))}. Call it by name."
+        )
     return arrays[name]
 
 

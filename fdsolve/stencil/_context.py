@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError
-from ..region import Layout
+from ..region import Layout, signature_of
 from ..schemes import weights as finite_difference_weights
 from ..views import AbstractContext, AbstractView, CoordinateView, FieldView, ParameterView, Shift, show_shift
 from ._operands import Operand, ProfileRead, StateRead, WholeRead
@@ -54,7 +54,10 @@ class RuleContext(AbstractContext):
     def read_field(self, name: str, shift: Shift) -> jax.Array:
         level, offset = self._level(name, shift), self._index_offset(name, self.scope.layouts[name], shift)
         if not self.may_read_fields:
-            raise PlanningError(f"{self.what} reads `{name}`; here only coordinates, time and parameters are known.")
+            raise PlanningError(
+                f"{self.what} reads `{name}`; here only coordinates, time and parameters are known. Put a condition on "
+                f"the state into the rule, with jnp.where."
+            )
         if self.resolver is not None:
             return self.resolver(self, name, level, offset)
         return self.read_state(name, level, offset)
@@ -106,7 +109,7 @@ class RuleContext(AbstractContext):
         moved = shift[self.grid.names.index(self.grid.time_name)]
         key = f"`{name}[{show_shift(shift, self.grid.names)}]`"
         if moved.denominator != 1:
-            raise PlanningError(f"{self.what} reads {key}: time offsets are whole levels.")
+            raise PlanningError(f"{self.what} reads {key}: time offsets are whole levels. Take the mean of two levels.")
         if moved > 0 and not any_level:
             raise PlanningError(
                 f"{self.what} reads {key}, a later level, which is not known yet. "
@@ -131,12 +134,19 @@ class RuleContext(AbstractContext):
             halves = self.target.shift(axis) + 2 * moved - layout.shift(axis)
             if halves % 2:
                 place = "faces" if axis in layout.faces else "points"
+                key, lower, upper = (
+                    f"`{name}[{show_shift(self._moved(shift, axis, half), self.grid.names)}]`" for half in (0, -1, 1)
+                )
                 raise PlanningError(
-                    f"{self.what} reads `{name}[{show_shift(shift, self.grid.names)}]`, which lies between the {place} "
-                    f'of axis `{axis}` where `{name}` lives. Read it half a step away, "{axis}-1/2" or "{axis}+1/2".'
+                    f"{self.what} reads {key}, which lies between the {place} of axis `{axis}` where `{name}` lives. "
+                    f"Read it half a step away, {lower} or {upper}."
                 )
             offset.append(int(halves) // 2 + self.base[position])
         return tuple(offset)
+
+    def _moved(self, shift: Shift, axis: str, halves: int) -> Shift:
+        """A shift with some half steps more along one axis."""
+        return tuple(s + Fraction(halves, 2) if n == axis else s for n, s in zip(self.grid.names, shift, strict=True))
 
     def _entity(self, axis: str, shift: Shift) -> tuple[bool, int]:
         """Whether the moved point lies on faces of the axis, and its index offset from the target."""
@@ -186,41 +196,14 @@ class RuleContext(AbstractContext):
 
     def call(self, function: Callable[..., Any]) -> Any:
         """Calls a rule with its arguments found by name; its result may be a view, taken at the point."""
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):
-            raise DeclarationError(
-                f"{self.what}: the arguments of {function!r} have no names to be found by; wrap it in a function."
-            ) from None
         arguments, keywords = [], {}
-        for name, parameter in signature.parameters.items():
-            if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-                raise DeclarationError(f"{self.what}: a rule's arguments are named one by one; `*{name}` is not.")
+        for name, parameter in signature_of(function, self.what).parameters.items():
             value = self.argument(name, parameter)
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                 keywords[name] = value
             else:
                 arguments.append(value)
-        try:
-            return function(*arguments, **keywords)
-        except TypeError as error:
-            if any(name in str(error) for name in _VIEW_NAMES):
-                raise DeclarationError(
-                    f"{self.what} hands a field to a function that takes values. Write `u[...]` for its value at the "
-                    f"point, or `fd.apply(function, u)` for a quantity that can be differenced. ({error})"
-                ) from error
-            raise
-
-
-_VIEW_NAMES = (
-    "fdsolve.views",
-    "FieldView",
-    "ParameterView",
-    "Pointwise",
-    "Derivative",
-    "FluxDivergence",
-    "Moved",
-)
+        return function(*arguments, **keywords)
 
 
 def take_value(result: Any) -> Any:
@@ -228,15 +211,30 @@ def take_value(result: Any) -> Any:
     return result[...] if isinstance(result, AbstractView) else result
 
 
+def describe_result(result: Any) -> str:
+    """What a rule returned, for messages."""
+    if result is None:
+        return "nothing"
+    if isinstance(result, AbstractView):
+        return f"one view, {result}"
+    if isinstance(result, jax.Array | np.ndarray | np.generic):
+        return f"an array of shape {result.shape}" if result.shape else "one value"
+    return repr(result) if isinstance(result, str | int | float | complex) else f"a {type(result).__name__}"
+
+
 def pick_component(result: Any, component: int, names: tuple[str, ...], what: str) -> Any:
     """One of several results of a rule for fields set together."""
     if isinstance(result, Mapping):
         if set(result) != set(names):
-            raise DeclarationError(f"{what} returned {', '.join(map(str, result))}; wanted {', '.join(names)}.")
+            raise DeclarationError(
+                f"{what} returned a dict of {', '.join(map(str, result))}; fields set together want {', '.join(names)}."
+            )
         return result[names[component]]
     if not isinstance(result, tuple | list) or len(result) != len(names):
+        got = f"{len(result)} value(s)" if isinstance(result, tuple | list) else describe_result(result)
         raise DeclarationError(
-            f"{what} returned {type(result).__name__}; fields set together want a tuple or dict of {len(names)} values."
+            f"{what} returned {got}; fields set together want a tuple or dict of {len(names)} values: "
+            f"{', '.join(names)}."
         )
     return result[component]
 

@@ -86,7 +86,9 @@ def _as_grid(value: Any) -> Grid:
     shape = np.shape(value)
     if not shape:
         return _grid([value], ())
-    return _grid([value[index] for index in np.ndindex(*shape)], shape)
+    # A known array gives numbers; indexing it while tracing would record an operation for each.
+    cells = value if isinstance(value, Tracer) else np.asarray(value)
+    return _grid([cells[index] for index in np.ndindex(*shape)], shape)
 
 
 def _interpret(jaxpr: jex.Jaxpr, consts: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
@@ -125,7 +127,7 @@ def _apply(eqn: Any, inputs: list[Any]) -> list[Any]:
 def _bind(eqn: Any, inputs: list[Any]) -> list[Any]:
     """The equation itself; on plain numbers and NumPy arrays it is computed now, so that indices stay concrete."""
     found = eqn.primitive.get_bind_params(eqn.params)
-    subfuns, params = found if isinstance(found, tuple) else ((), found)  # a tuple before jax 0.10.2
+    subfuns, params = found if isinstance(found, tuple) else ((), found)  # older versions of jax give both
     if not any(isinstance(value, Tracer) for value in inputs):
         with jax.ensure_compile_time_eval():
             out = eqn.primitive.bind(*subfuns, *inputs, **params)

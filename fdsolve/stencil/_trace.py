@@ -188,12 +188,11 @@ def _check_shifted(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], what:
 
 def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
     if result is None:
-        raise DeclarationError(
-            f"{what} returned nothing; a rule returns the value at its point. Is there a `return`?"
-        )
+        raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point. Is there a `return`?")
     if isinstance(result, tuple | list | dict):
         raise DeclarationError(
-            f"{what} returned a {type(result).__name__}; a rule returns one value. To set several fields by one function "
+            f"{what} returned a {type(result).__name__}; a rule returns one value. To set several fields by one "
+            f"function "
             f"use `fd.together`."
         )
     try:
@@ -205,7 +204,7 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
     if value.shape != ():
         raise DeclarationError(
             f"{what} returned an array of shape {value.shape}; a rule gives one number, the value at its point. "
-            f"Read single entries of an array, or label it by the grid's axes: fd.along(array, \"x\")."
+            f'Read single entries of an array, or label it by the grid\'s axes: fd.along(array, "x").'
         )
     if jnp.issubdtype(value.dtype, jnp.complexfloating) and not jnp.issubdtype(dtype, jnp.complexfloating):
         raise DeclarationError(
@@ -213,7 +212,8 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
         )
     if jnp.issubdtype(value.dtype, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):
         raise DeclarationError(
-            f"{what} returned {value.dtype} for a field of dtype {np.dtype(dtype)}, which would cut it off; declare the "
+            f"{what} returned {value.dtype} for a field of dtype {np.dtype(dtype)}, which would cut it off; declare "
+            f"the "
             f"field with dtype=float, or round in the rule."
         )
     if np.dtype(dtype) == bool and value.dtype != bool:

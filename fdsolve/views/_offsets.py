@@ -1,6 +1,7 @@
 """Offsets of a read: `u["t-1", "x+1/2"]`, `u[-1, +1]`, `u[...]`."""
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -23,13 +24,23 @@ def parse_offsets(key: Any, names: tuple[str, ...], what: str) -> Shift:
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) == 1 and parts[0] is Ellipsis:
         return (Fraction(0),) * len(names)
-    if all(isinstance(part, str) for part in parts):
+    if parts and all(isinstance(part, str) for part in parts):
         return _parse_named(parts, names, what)
+    if not parts:
+        raise DeclarationError(f"{what}: a read without an offset is written `[...]`, got `[()]`.")
+    for part in parts:
+        if part is None or part is Ellipsis or isinstance(part, slice | Mapping | list | bool | np.bool_):
+            shown = "..." if part is Ellipsis else str(part)
+            raise DeclarationError(
+                f"{what}: `{shown}` is no offset; write `[...]` for the point itself, or an offset such as "
+                f'"{names[-1]}-1" or "{names[-1]}+1/2".'
+            )
     if any(isinstance(part, str) for part in parts):
-        raise DeclarationError(f"{what}: offsets are all by name or all by position, got {key!r}.")
+        raise DeclarationError(f"{what}: offsets are all by name or all by position, got {key!r}. Name them all.")
     if len(parts) != len(names):
         raise DeclarationError(
-            f"{what}: {len(parts)} offsets by position for {len(names)} axes ({', '.join(names)}); "
+            f"{what}: {len(parts)} offset{'s' * (len(parts) > 1)} by position for {len(names)} axes "
+            f"({', '.join(names)}); "
             f'give one for each axis, or name them: "{names[-1]}+1".'
         )
     return tuple(_to_half(part, what) for part in parts)
@@ -62,7 +73,9 @@ def _to_half(part: Any, what: str) -> Fraction:
         half = Fraction(float(part))
         if (half * 2).denominator == 1:
             return half
-    raise DeclarationError(f"{what}: the offset {part!r} is neither a whole number of steps nor a half.")
+    raise DeclarationError(
+        f"{what}: the offset {part!r} is neither a whole number of steps nor a half; write -1, +1 or 0.5."
+    )
 
 
 def add_shifts(a: Shift, b: Shift) -> Shift:

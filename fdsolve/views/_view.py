@@ -74,8 +74,8 @@ class AbstractView(ABC):
 
     def __bool__(self) -> bool:
         raise DeclarationError(
-            f"{self.context.what}: `{self}` has no truth value while the rule is traced; "
-            f"use `jnp.where({self}[...] > 0, a, b)` instead of `if`."
+            f"{self.context.what}: `{self}` has no truth value while the rule is traced. For `if` use "
+            f"`jnp.where(u[...] > 0, a, b)`; for `and`, `or`, `max` use `&`, `|`, `jnp.maximum` on values, `u[...]`."
         )
 
     def __iter__(self) -> Any:
@@ -267,22 +267,32 @@ def move(view: AbstractView, at: Any) -> AbstractView:
     return Moved(view, parse_offsets(at, view.context.grid.names, view.context.what))
 
 
-def apply(function: Callable[..., Any], *arguments: Any) -> Any:
+def apply(function: Any, *arguments: Any) -> Any:
     """Lifts a function of scalars to views: the result can be read and differenced again.
 
     `fd.apply(jnp.exp, u)` is the view of exp(u). Plain values among the arguments stay as they are.
     """
     contexts = [argument.context for argument in arguments if isinstance(argument, AbstractView)]
+    if not callable(function):
+        raise DeclarationError(
+            f"`fd.apply` takes a function and what it is applied to, as in fd.apply(jnp.exp, u); got {function!r} "
+            f"first."
+        )
     if not contexts:
         return function(*arguments)
     return Pointwise(function, arguments, contexts[0])
 
 
-def coordinate(view: AbstractView, axis: str) -> AbstractView:
+def coordinate(view: Any, axis: Any) -> AbstractView:
     """The coordinate of an axis as a view, so that it moves with the point when differenced.
 
     `derivative(fd.coordinate(u, "x") * u, "x")` is ∂(x u)/∂x; the argument `x` of a rule is its value at the point.
     """
+    if not isinstance(view, AbstractView):
+        raise DeclarationError(
+            f"`fd.coordinate` takes a view of the rule it is used in and the name of an axis, as in "
+            f'fd.coordinate(u, "x"); got {type(view).__name__} first.'
+        )
     if axis not in view.context.grid.names:
         raise DeclarationError(
             f"{view.context.what}: unknown axis `{axis}`; the axes are {', '.join(view.context.grid.names)}."
