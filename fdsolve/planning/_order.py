@@ -123,8 +123,8 @@ def dependences(
     A piece that lies over earlier ones of its field (it adds, or holds under a mask or predicate) comes after them.
     """
     found = []
-    zero = (0,) * pieces[0].box.ndim
     for i, piece in enumerate(pieces):
+        zero = (0,) * piece.box.ndim
         for read in rules[piece.rule].reads:
             if read.level == 0:
                 for j, other in enumerate(pieces):

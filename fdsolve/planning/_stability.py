@@ -16,6 +16,7 @@ from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
 
 MAX_DOUBLINGS = 40
+TOLERANCES = (1e-6, 1e-8)
 _WAVENUMBERS = {1: 129, 2: 25, 3: 11, 4: 7}
 
 
@@ -108,12 +109,16 @@ def _analyse(structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, .
     reads_step = bool(rated) or any("dt" in _wholes_of(rule) for rule in rules)
     consts = [rule.consts for rule in rules]
 
-    def test(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def test(steps: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
         weights = _weights_at(rules, values, consts, jnp.asarray(steps, values["dt"].dtype))
-        return _growth(structure, table, [np.asarray(w) for w in weights], dict(shifts), steps, rated)
+        return _growth(structure, table, [np.asarray(w) for w in weights], dict(shifts), steps, rated, tolerance)
 
-    factor, stable = test(np.array([step]))
-    largest = _largest_step(lambda steps: test(steps)[1], step, bool(stable[0])) if reads_step else None
+    factor, stable = test(np.array([step]), TOLERANCES[0])
+    largest = None
+    if reads_step:
+        largest, stricter = (_largest_step(lambda steps, t=t: test(steps, t)[1], step) for t in TOLERANCES)
+        # A bound that shrinks with the tolerance is none: every step amplifies something, small ones only a little.
+        largest = 0.0 if stricter < 0.5 * largest else largest
     return Stability(step, float(factor[0]), bool(stable[0]), largest)
 
 
@@ -190,6 +195,7 @@ def _growth(
     shifts: dict[str, tuple[int, ...]],
     steps: np.ndarray,
     rated: set[str],
+    tolerance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """max |G| over wavenumbers for each step, and whether the step is stable."""
     ndim = len(structure.arrays[0].shape)
@@ -208,7 +214,7 @@ def _growth(
             phase = np.exp(1j * waves @ moved)
             blocks[-read.level, :, :, place[piece.field], place[read.field]] += values[:, k, None] * phase
     if rated:
-        return _rate_growth(structure, blocks[0], steps, [name in rated for name in names])
+        return _rate_growth(structure, blocks[0], steps, [name in rated for name in names], tolerance)
     solved = np.linalg.solve(np.eye(len(names)) - blocks[0], np.concatenate(list(blocks[1:]), axis=-1))
     companion = np.zeros((*solved.shape[:2], depth * len(names), depth * len(names)), complex)
     companion[..., : len(names), :] = solved
@@ -216,12 +222,12 @@ def _growth(
         companion[..., row, row - len(names)] = 1
     radius = np.abs(np.linalg.eigvals(companion)).max(axis=-1)
     flat = radius[:, np.argmin(np.abs(waves).sum(axis=1))]
-    bound = np.maximum(1.0, flat)[:, None] * (1 + 1e-6)
+    bound = np.maximum(1.0, flat)[:, None] * (1 + tolerance)
     return radius.max(axis=1), (radius <= bound).all(axis=1)
 
 
 def _rate_growth(
-    structure: Structure, block: np.ndarray, steps: np.ndarray, is_rate: list[bool]
+    structure: Structure, block: np.ndarray, steps: np.ndarray, is_rate: list[bool], tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Growth of a stepper on the modes of the semi-discrete equation; plain rules beside rates are eliminated."""
     rate, plain = np.flatnonzero(is_rate), np.flatnonzero(~np.asarray(is_rate))
@@ -233,11 +239,12 @@ def _rate_growth(
     assert structure.stepper is not None
     growth = np.abs(np.asarray(structure.stepper.tableau.growth(modes)))
     exact = np.exp(np.clip(modes.real, None, 50.0))
-    return growth.max(axis=(1, 2)), (growth <= np.maximum(1.0, exact) * (1 + 1e-6)).all(axis=(1, 2))
+    return growth.max(axis=(1, 2)), (growth <= np.maximum(1.0, exact) * (1 + tolerance)).all(axis=(1, 2))
 
 
-def _largest_step(stable: Callable[[np.ndarray], np.ndarray], step: float, is_stable: bool) -> float:
+def _largest_step(stable: Callable[[np.ndarray], np.ndarray], step: float) -> float:
     """The largest step up to which stability holds, to six digits: by doublings, then by bisection on grids."""
+    is_stable = bool(stable(np.array([step]))[0])
     scale = step * 2.0 ** np.arange(0, MAX_DOUBLINGS + 1)
     if not is_stable:
         scale = step / 2.0 ** np.arange(0, MAX_DOUBLINGS + 1)

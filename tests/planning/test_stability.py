@@ -1,0 +1,98 @@
+"""Largest stable steps and amplification factors against textbook values."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.schemes import RK4, Euler, Heun, derivative, laplacian
+
+
+def grid(num_axes=1, step=1e-4, periodic=True):
+    axes = {name: fd.Axis(0.0, 1.0, 20, periodic=periodic) for name in "xyz"[:num_axes]}
+    return fd.Grid(t=fd.Time(0.0, 10 * step, num=11), **axes)
+
+
+def field(rule, g, initial=0.0, start=1):
+    u = fd.Field("u", g)
+    u[:start] = initial
+    u[start:] = rule
+    return u
+
+
+H = 1 / 20
+CASES = {
+    "upwind": (lambda u, c, dt, dx: u["t-1"] - c * dt / dx * (u["t-1"] - u["t-1", "x-1"]), 1, dict(c=2.0), H / 2.0),
+    "explicit diffusion in 2-D": (lambda u, c, dt: u["t-1"] + c * dt * laplacian(u, at="t-1"), 2, dict(c=0.5), H**2 / 4 / 0.5),
+    "central and forward": (lambda u, c, dt: u["t-1"] - c * dt * derivative(u, "x", at="t-1"), 1, dict(c=1.0), 0.0),
+    "lax-friedrichs": (
+        lambda u, c, dt, dx: 0.5 * (u["t-1", "x+1"] + u["t-1", "x-1"])
+        - c * dt / (2 * dx) * (u["t-1", "x+1"] - u["t-1", "x-1"]),
+        1, dict(c=3.0), H / 3.0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_update_rules(name):
+    rule, num_axes, parameters, largest = CASES[name]
+    found = fd.plan(field(rule, grid(num_axes)), **parameters).stability
+    assert found.largest == pytest.approx(largest, rel=1e-4)
+
+
+def test_leapfrog_wave_in_two_axes():
+    rule = lambda u, c, dt: 2 * u["t-1"] - u["t-2"] + (c * dt) ** 2 * laplacian(u, at="t-1")  # noqa: E731
+    found = fd.plan(field(rule, grid(2), start=2), c=1.5).stability
+    assert found.stable
+    assert found.largest == pytest.approx(H / np.sqrt(2) / 1.5, rel=1e-4)
+
+
+@pytest.mark.parametrize(("stepper", "limit"), [(Euler(), 2.0), (Heun(), 2.0), (RK4(), 2.785293563)])
+def test_rates_of_diffusion(stepper, limit):
+    u = field(fd.rate(lambda u, c: c * laplacian(u)), grid())
+    found = fd.plan(u, stepper=stepper, c=0.1).stability
+    assert found.largest == pytest.approx(limit * H**2 / 4 / 0.1, rel=1e-4)
+
+
+def test_rates_of_advection_with_rk4_reach_the_imaginary_axis():
+    u = field(fd.rate(lambda u, c: -c * derivative(u, "x")), grid())
+    assert fd.plan(u, c=1.0).stability.largest == pytest.approx(np.sqrt(8) * H, rel=1e-3)
+
+
+def test_a_coupled_staggered_pair():
+    g = fd.Grid(t=fd.Time(0.0, 0.1, num=11), x=fd.Axis(0.0, 1.0, 20, cells=True, periodic=True))
+    p, v = fd.Field("p", g), fd.Field("v", g, at=dict(x="face"))
+    p[0] = v[0] = 0.0
+    v[1:] = lambda v, p, dt: v["t-1"] - dt * derivative(p, "x", at="t-1")
+    p[1:] = lambda v, p, dt, c: p["t-1"] - dt * c**2 * derivative(v, "x")
+    assert fd.plan([p, v], c=2.0).stability.largest == pytest.approx(H / 2.0, rel=1e-4)
+
+
+def test_growth_that_the_equation_has_is_not_instability():
+    u = field(fd.rate(lambda u: 0.5 * u[...]), grid())
+    found = fd.plan(u).stability
+    assert found.stable
+    assert found.factor > 1
+
+
+def test_an_unstable_step_warns_and_names_both_steps():
+    u = field(CASES["upwind"][0], grid(step=0.1), initial=lambda x: jnp.sin(x))
+    with pytest.warns(
+        fd.FdsolveWarning,
+        match=r"step 0\.1 is unstable: .* by 7 a step; the largest stable step is 0\.025",
+    ):
+        fd.solve(u, c=2.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [(lambda u: u["t-1"] ** 2, "is not affine"), (lambda u, x: x * u["t-1"], "vary in space or time")],
+)
+def test_what_is_not_analysed_says_why(rule, reason):
+    assert reason in fd.plan(field(rule, grid())).stability.reason
+    assert "not analysed" in str(fd.plan(field(rule, grid())))
+
+
+def test_a_source_that_varies_does_not_hinder_the_analysis():
+    found = fd.plan(field(lambda u, x, t: 0.5 * u["t-1"] + jnp.sin(x + t), grid())).stability
+    assert found.factor == pytest.approx(0.5)
