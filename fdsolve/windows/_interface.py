@@ -87,9 +87,7 @@ class _Windows:
     def _apply(
         self, assignments: Assignments, array: jax.Array, arguments: tuple[tuple[Any, ...], dict[str, Any]]
     ) -> jax.Array:
-        geometry = make_geometry(
-            array.shape, self.kernel_size, self.strides, self.border, is_offset=self._is_offset
-        )
+        geometry = make_geometry(array.shape, self.kernel_size, self.strides, self.border, is_offset=self._is_offset)
         return apply_windows(
             assignments,
             geometry,

@@ -100,9 +100,7 @@ def offsets(geometry: Geometry, relative: bool) -> list[tuple[int, ...]]:
     return [tuple(j - m for j, m in zip(place, middles, strict=True)) for place in np.ndindex(*sizes)]
 
 
-def scalar_rule(
-    closed: jex.ClosedJaxpr, operands: Callable[[], Sequence[Operand]], dtype: Any
-) -> Traced | None:
+def scalar_rule(closed: jex.ClosedJaxpr, operands: Callable[[], Sequence[Operand]], dtype: Any) -> Traced | None:
     """The function as scalar arithmetic on the entries it reads; None where it reads too many."""
     entries = prod(closed.in_avals[0].shape)
     if entries > MAX_ENTRIES or (entries > MAX_READS and not _picks_entries(closed.jaxpr)):

@@ -156,7 +156,10 @@ def _old_values(geometry: Geometry, padded: jax.Array, structure: Structure, ext
     """The profile of the old entries at offsets of one remainder."""
     rest = tuple(int(part) for part in extent.name.split()[1:])
     reads = [
-        o.offset for rule in structure.rules for o in rule.operands if isinstance(o, ProfileRead) and o.name == extent.name
+        o.offset
+        for rule in structure.rules
+        for o in rule.operands
+        if isinstance(o, ProfileRead) and o.name == extent.name
     ]
     upper = [max(o[a] for o in reads) for a in range(geometry.ndim)]
     box = Box(extent.origin, tuple(n + high for n, high in zip(geometry.counts, upper, strict=True)))

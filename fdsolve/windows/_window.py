@@ -59,7 +59,9 @@ class Names:
             if name == wanted:
                 return offset
         kind = "an integer" if wanted is None else f"`{wanted}` with an offset"
-        raise DeclarationError(f"{what} reads {_show(key)}; entry {axis} must be {kind}, for example {self._example()}.")
+        raise DeclarationError(
+            f"{what} reads {_show(key)}; entry {axis} must be {kind}, for example {self._example()}."
+        )
 
     def _split(self, part: Any, key: Any, what: str) -> tuple[str, int]:
         match = _TERM.match(part) if isinstance(part, str) else None
@@ -107,7 +109,8 @@ class Bounds:
     def __init__(self, geometry: Geometry, relative: bool, named: bool, what: str):
         self.size, self.relative, self.what = geometry.size, relative, what
         self.ranges = tuple(
-            (-middle, k - middle) if relative else (0, k) for middle, k in zip(geometry.centre, geometry.size, strict=True)
+            (-middle, k - middle) if relative else (0, k)
+            for middle, k in zip(geometry.centre, geometry.size, strict=True)
         )
         # An array counts from its end, too; names do not.
         self.from_end = not relative and not named
