@@ -102,16 +102,17 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
     layout = problem.scope.layouts[name]
     entries = []
     for index, assignment in enumerate(problem.assignments[name]):
+        condition = isinstance(assignment.rule, AbstractCondition)
+        all_levels = np.logical_or.reduce([term.levels for term in assignment.terms.terms])
         for term in assignment.terms.terms:
             if not term.levels[level]:
                 continue
-            condition = isinstance(assignment.rule, AbstractCondition)
             claims = None
             if condition:
                 _check_predicate(assignment, term.predicate, name, problem)
                 claims = claim_walls(term.points, layout) if term.predicate is None else Claims({}, term.points)
                 _check_not_periodic(claims, layout, assignment, name)
-            initial = not condition and is_initial(term.levels)
+            initial = not condition and is_initial(all_levels)
             entries.append(_Entry(index, assignment, term.points, term.predicate, initial, claims))
     first = next((i for i, entry in enumerate(entries) if entry.initial), None)
     if first is None:

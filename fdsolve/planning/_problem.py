@@ -38,7 +38,12 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
     """Checks that the fields make one problem and classifies the parameters."""
     together = (fields,) if isinstance(fields, Field) else tuple(fields) if isinstance(fields, Sequence) else ()
     if not together or not all(isinstance(one, Field) for one in together):
-        raise DeclarationError("solve takes a field or a sequence of coupled fields.")
+        got = ", ".join(type(one).__name__ for one in together) or (
+            "none" if isinstance(fields, Sequence) and not isinstance(fields, str) else type(fields).__name__
+        )
+        raise DeclarationError(
+            f"solve and plan take a field or a sequence of coupled fields, as in solve((u, v)); got {got}."
+        )
     grid, names = together[0].grid, [one.name for one in together]
     if len(set(names)) < len(names):
         raise DeclarationError(f"Two fields have the same name among {', '.join(names)}; give each its own.")
@@ -103,7 +108,7 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
         return _labelled(name, found.axes, layout.faces, found.array, grid, real, store)
     if isinstance(value, Mapping):
         raise DeclarationError(
-            f"The parameter `{name}` is a {type(value).__name__}; pass arrays and numbers one by one."
+            f"The parameter `{name}` is a {type(value).__name__}; pass its arrays and numbers one by one."
         )
     try:
         shape = tuple(getattr(value, "shape", None) or np.shape(value))  # type: ignore[arg-type]
@@ -151,7 +156,7 @@ def _labelled(
     store: Store,
 ) -> LabelledSpec:
     array = to_precision(value, real)
-    check_covers(f"parameter {name}", axes, array.shape, grid, faces)
+    check_covers(f"parameter `{name}`", axes, array.shape, grid, faces)
     order = tuple(axis for axis in grid.names if axis in axes)
     array = jnp.transpose(array, [axes.index(axis) for axis in order])
     store.add_array(f"parameter {name}", order, faces, array)
@@ -162,21 +167,22 @@ def check_all_used(problem: Problem) -> None:
     """Refuses parameters that no rule asked for; rules that others overwrote were not traced, but ask as well."""
     unused = [name for name in problem.scope.parameters if name not in problem.scope.used]
     if unused:
-        overwritten = {name for rules in problem.assignments.values() for one in rules for name in _asks(one.rule)}
+        overwritten = {name for rules in problem.assignments.values() for one in rules for name in _asks(one)}
         unused = [name for name in unused if name not in overwritten]
     if unused:
         asked = sorted(problem.scope.used)
         raise PlanningError(
             f"No rule asks for the parameter `{unused[0]}`. "
             + (f"Rules ask for {', '.join(asked)}." if asked else "No rule takes a parameter.")
+            + " Leave it out, or name it among the arguments of a rule."
         )
 
 
-def _asks(rule: Any) -> list[str]:
-    """The names of a rule's arguments."""
-    if isinstance(rule, AbstractCondition):
-        return [name for part in rule.coefficients for name in _asks(part)]
-    function = rule.function if isinstance(rule, Rate) else rule
-    if not callable(function) or hasattr(function, "dtype"):
-        return []
-    return list(inspect.signature(function).parameters)
+def _asks(assignment: Assignment) -> list[str]:
+    """The names that the functions of an assignment ask for."""
+    rule = assignment.rule.function if isinstance(assignment.rule, Rate) else assignment.rule
+    found = list(rule.coefficients) if isinstance(rule, AbstractCondition) else [rule]
+    for term in assignment.terms.terms:
+        found.extend(leaf.function for leaf in (term.predicate.leaves if term.predicate is not None else ()))
+    functions = [one for one in found if callable(one) and not hasattr(one, "dtype")]
+    return [name for function in functions for name in inspect.signature(function).parameters]
