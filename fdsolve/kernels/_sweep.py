@@ -56,13 +56,14 @@ def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
         for operand in level.structure.rules[piece.rule].operands:
             if operand not in prior and (number, operand) not in inner:
                 prior[operand] = _prior_rows(level, operand, frame, axes)
+    varying = [operand for operand, (_, varies) in prior.items() if varies]
     masks = [frame.to_rows(_piece_mask(level, piece, axes, frame.box)) for piece in stage.pieces]
     back = max((frame.move(operand.offset)[0] for _, operand in inner), default=1)
     row_shape = next(iter(known.values())).shape[1:]
 
     def step(ring: dict[str, tuple[jax.Array, ...]], plane: Any) -> tuple[Any, Any]:
-        rows, moving, active = plane
-        rows = dict(rows)
+        rows, entries, active = plane
+        rows, moving = dict(rows), dict(zip(varying, entries, strict=True))
         for number in stage.order:
             piece = stage.pieces[number]
             rule = level.structure.rules[piece.rule]
@@ -86,8 +87,7 @@ def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
         return ring, rows
 
     start = {name: (jnp.zeros(row_shape, dtype[name]),) * back for name in fields}
-    moving = {operand: value for operand, (value, varies) in prior.items() if varies}
-    _, rows = lax.scan(step, start, (known, moving, masks))
+    _, rows = lax.scan(step, start, (known, [prior[operand][0] for operand in varying], masks))
     for name in fields:
         storage = level.structure.array(name)
         place = [a - o for a, o in zip(frame.box.start, storage.origin, strict=True)]
