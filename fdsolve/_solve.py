@@ -105,13 +105,20 @@ def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:
 
 def _check_memory(made: Plan) -> None:
     """Refuses a history that would not fit in the memory at hand."""
-    wanted, available = made.bytes_saved, available_bytes()
-    if available is not None and wanted > 0.9 * available:
-        total = len(made.structure.saved_levels)
+    wanted, held, available = made.bytes_saved, made.bytes_held, available_bytes()
+    if available is None or wanted + held <= 0.9 * available:
+        return
+    if held > 0.45 * available:
         raise RunError(
-            f"The saved history would take {show_bytes(wanted)} ({total} levels); {show_bytes(available)} are free. "
-            f"Save less: save=fd.every({max(2, int(np.ceil(wanted / (0.5 * available))))}), fd.at(times) or fd.final()."
+            f"The levels held while marching would take {show_bytes(held)}; {show_bytes(available)} are free. Take "
+            f"fewer "
+            f"points, or a smaller dtype such as jnp.float32."
         )
+    total = len(made.structure.saved_levels)
+    raise RunError(
+        f"The saved history would take {show_bytes(wanted)} ({total} levels); {show_bytes(available)} are free. "
+        f"Save less: save=fd.every({max(2, int(np.ceil(wanted / (0.4 * available))))}), fd.at(times) or fd.final()."
+    )
 
 
 def available_bytes() -> int | None:
@@ -141,9 +148,10 @@ def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
             place = ", ".join(
                 f"{a}={int(i)}" for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True)
             )
+            state = "initial state" if made.problem.scope.grid.time is not None else "solution"
             raise RunError(
-                f"The initial state of `{name}` is not finite at {int(wrong.sum())} points, the first at {place}. "
-                f"Check the rule assigned to its first level."
+                f"The {state} of `{name}` is not finite at {int(wrong.sum())} points, the first at {place}. "
+                f"Check the rule {'assigned to its first level' if state == 'initial state' else 'there'}."
             )
 
 

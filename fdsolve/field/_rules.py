@@ -116,7 +116,7 @@ def check_numbers(value: Any, what: str) -> None:
         dtype = np.asarray(value).dtype
     except (TypeError, ValueError):  # ragged lists
         dtype = np.dtype(object)
-    if not (jnp.issubdtype(dtype, jnp.number) or dtype == bool):
+    if not (jnp.issubdtype(dtype, jnp.number) or dtype.kind == "b"):
         got = f"an array of dtype {value.dtype}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
         raise DeclarationError(f"{what} got {' '.join(got.split())}, which is no array of numbers.")
 

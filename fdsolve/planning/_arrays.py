@@ -1,14 +1,16 @@
 """Arrays and DataArrays given by users, matched to the axes of the grid."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
-from ..errors import DeclarationError
-from ..field import Along, Assignment, Interpolate
+from ..errors import DeclarationError, FdsolveWarning
+from ..field import AbstractCondition, Along, Assignment, Interpolate
 from ..grid import Time
 from ..region import Box, Coordinates, Index, Layout
 
@@ -44,7 +46,8 @@ def label_assigned(value: Any, assignment: Assignment, layout: Layout, what: str
         return Labelled(layout.space, full.at[np.nonzero(mask)].set(value))
     raise DeclarationError(
         f"{what}: an array of shape {shape} fits neither the field, {layout.shape}, nor its space, "
-        f"{layout.space_shape}, nor the number of points of the region."
+        f"{layout.space_shape}, nor the number of points of the region. Give it one of these shapes, or label it: "
+        f'fd.along(array, "{layout.space[-1]}").'
     )
 
 
@@ -94,7 +97,8 @@ def _embed(value: Any, selection: Any, layout: Layout, what: str) -> Labelled:
         raise DeclarationError(
             f"{what}: an array of shape {shape} does not broadcast to the region, which is "
             + ", ".join(f"{name}: {size}" for name, size in zip(kept, wanted, strict=True))
-            + "."
+            + '. Give it that shape, or label it by axes: fd.along(array, "'
+            + f'{layout.space[-1]}").'
         )
     array = jnp.asarray(value)
     array = array.reshape((1,) * (len(wanted) - array.ndim) + array.shape)
@@ -137,6 +141,32 @@ def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.
         places = _match(coordinates, array.shape[position], layout, name, needed[name], what)
         array = np.asarray(_spread(array, position, places, size))
     return Labelled(axes, array)
+
+
+def warn_of_gaps(array: Any, axes: tuple[str, ...], assignment: Assignment, layout: Layout, what: str) -> None:
+    """Warns of nan in an assigned array, such as the gaps of a measured record: they would spread over the field.
+
+    What the first level takes from it is left to the check of the initial state; a boolean array or a predicate may
+    leave out the points in question, so only keys of positions and coordinates are looked at.
+    """
+    time = layout.grid.time_name
+    value = not isinstance(assignment.rule, AbstractCondition)
+    first = value and time not in axes and any(term.levels[0] for term in assignment.terms.terms)
+    if isinstance(array, Tracer) or first or not isinstance(assignment.region, Index | Coordinates):
+        return
+    wrong = np.isnan(np.asarray(array))
+    if wrong.any():
+        at = ", ".join(
+            f"{name} = {axis_coordinates(layout, name)[i]:g}"
+            for name, i in zip(axes, np.argwhere(wrong)[0], strict=True)
+        )
+        warnings.warn(
+            f"{what}: {int(wrong.sum())} of {wrong.size} values are nan, the first at {at}; they would spread. Fill "
+            f"such "
+            f"gaps first, for example by dataarray.interpolate_na(...).",
+            FdsolveWarning,
+            stacklevel=2,
+        )
 
 
 def axis_coordinates(layout: Layout, name: str) -> np.ndarray:

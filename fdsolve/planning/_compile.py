@@ -2,12 +2,13 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
 from ..errors import PlanningError
 from ..region import Box, Part, Points
-from ..stencil import ProfileRead, StateRead, Traced
+from ..stencil import Labelled, ProfileRead, StateRead, Traced
 from ._ghosts import Halo, add_mask, ghost_pieces
 from ._phases import FieldPhase, Hole, Phase, Span, WallSpan
 from ._pieces import NearHoles, Piece, RuleBook
@@ -45,7 +46,9 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -
     for phase_index, pieces in enumerate(compiled):
         for piece in (*pieces.values, *pieces.rates):
             _check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
+            _check_parameter_reads(problem, book, phases[phase_index].fields[piece.field].walls, piece)
     _note_overwritten(problem, phases, notes)
+    _note_unread_walls(problem, phases, halos, notes)
     return Compiled(compiled, halos, book, notes)
 
 
@@ -74,16 +77,22 @@ def _compile_phase(book: RuleBook, phase: Phase, notes: list[str]) -> PhasePiece
 def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, has_time: bool) -> None:
     level = int(phase.levels[0])
     grid = problem.scope.grid
-    if has_time and not one.uncovered.empty:
-        where, count = _show_points(problem, name, one.uncovered, level), one.uncovered.count
-        hint = f"`{name}[...] = rule`" if level else f"an initial state, `{name}[0] = ...`"
+    whole = next(
+        (hole for hole in one.holes if not one.spans and hole.points.count == _num_points(problem, name)), None
+    )
+    if whole is not None:
         raise PlanningError(
-            f"Field `{name}` has no rule on {where} ({count} points). Assign {hint}, before the others."
+            f"{whole.assignment.describe(name)} cuts out every point of `{name}`. A boundary condition goes on the "
+            f"walls, "
+            f"`{name}[dict({grid.space[0]}=[0, -1])] = ...`, or on an inner part."
         )
-    if not has_time and not one.uncovered.empty:
-        where = _show_points(problem, name, one.uncovered, None)
+    if not one.uncovered.empty:
+        where = _show_points(problem, name, one.uncovered, level if has_time else None)
+        count = one.uncovered.count
+        hint = f"an initial state, `{name}[0] = ...`" if has_time and not level else f"`{name}[...] = rule`"
         raise PlanningError(
-            f"Field `{name}` has no rule on {where} ({one.uncovered.count} points). Assign `{name}[...] = ...` first."
+            f"Field `{name}` has no rule on {where} ({count} point{'s' * (count > 1)}). Assign {hint}, before the "
+            f"others."
         )
     if has_time and level == 0 and not one.rates.empty:
         where = _show_points(problem, name, one.rates, 0)
@@ -96,6 +105,10 @@ def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, h
             + ", ".join(f"{axis}=..." for axis in grid.space)
             + ")."
         )
+
+
+def _num_points(problem: Problem, name: str) -> int:
+    return prod(problem.scope.layouts[name].space_shape)
 
 
 def _show_points(problem: Problem, name: str, points: Points, level: int | None) -> str:
@@ -158,10 +171,21 @@ def _compatible_points(name: str, span: Span, one: FieldPhase, notes: list[str])
         return span.points
     allowed = span.points.intersect(same)
     if span.kind == "value" and not span.points.intersect(other).empty:
-        raise PlanningError(f"{label}: `+=` adds a value where the rule below is a rate; write `+= fd.rate(...)`.")
+        raise PlanningError(
+            f"{label}: `+=` adds a value where the rule below is a rate; add a rate, `+= fd.rate(...)`, or start the "
+            f"region "
+            f"where values are set."
+        )
     if allowed.empty:
         if same.empty:
-            raise PlanningError(f"{label}: `+=` adds to the rule below, and there is none of its kind there.")
+            hint = (
+                "add a value, without `fd.rate`"
+                if span.kind == "rate" and not other.empty
+                else "assign one with `=` first"
+            )
+            raise PlanningError(
+                f"{label}: `+=` adds a {span.kind} to the {span.kind} below, and there is none; {hint}."
+            )
         notes.append(f"{label} adds a rate where values are set: it has no effect there.")
     return allowed
 
@@ -303,6 +327,41 @@ def _wall_points(
     return Points.of_mask(Box.of_shape(shape), mask)
 
 
+def _check_parameter_reads(problem: Problem, book: RuleBook, walls: list[WallSpan], piece: Piece) -> None:
+    """Refuses reads of a parameter beyond a wall, but where a ghost condition mirrors it along with the field."""
+    if piece.role not in ("value", "rate"):
+        return
+    grid = problem.scope.grid
+    for read in book.rules[piece.rule].operands:
+        if not isinstance(read, ProfileRead) or not read.name.startswith("parameter "):
+            continue
+        name = read.name.split(" ", 1)[1]
+        spec = problem.scope.parameters[name]
+        assert isinstance(spec, Labelled)
+        for axis, offset in zip(read.axes, read.offset, strict=True):
+            if axis == grid.time_name or grid.space_axis(axis).periodic:
+                continue
+            position, size = grid.space.index(axis), grid.space_axis(axis).size(axis in spec.faces)
+            start, stop = piece.box.start[position] + offset, piece.box.stop[position] + offset
+            for upper, beyond in ((False, -start), (True, stop - size)):
+                if beyond > 0 and not any(w.side.axis == position and w.side.upper == upper for w in walls):
+                    raise PlanningError(
+                        f'Rule {piece.label} reads the parameter `{name}` at "{axis}{offset:+d}", {_count(beyond)} '
+                        f"outside "
+                        f"the {'upper' if upper else 'lower'} end of axis `{axis}`. "
+                        f"{_bound(upper, beyond, size).capitalize()}"
+                        f", or assign `{piece.field}` a boundary condition there, which mirrors the parameter."
+                    )
+
+
+def _count(beyond: int) -> str:
+    return "one point" if beyond == 1 else f"{beyond} points"
+
+
+def _bound(upper: bool, beyond: int, size: int) -> str:
+    return f"end the region at {size - beyond}" if upper else f"start the region at {beyond}"
+
+
 def _beyond_message(
     problem: Problem, piece: Piece, read: StateRead, axis: str, upper: bool, beyond: int, size: int
 ) -> str:
@@ -310,8 +369,7 @@ def _beyond_message(
     if read.level:
         offset.insert(0, f"{problem.scope.grid.time_name}{read.level}")
     key = ", ".join(f'"{part}"' for part in offset) or "..."
-    points = "one point" if beyond == 1 else f"{beyond} points"
-    bound = f"end the region at {size - beyond}" if upper else f"start the region at {beyond}"
+    points, bound = _count(beyond), _bound(upper, beyond, size)
     return (
         f"Rule {piece.label} reads `{read.field}[{key}]`, {points} outside the {'upper' if upper else 'lower'} end of "
         f"axis `{axis}`. Assign a boundary condition there (`{read.field}[dict({axis}={-1 if upper else 0})] = "
@@ -328,3 +386,14 @@ def _note_overwritten(problem: Problem, phases: list[Phase], notes: list[str]) -
         for index, assignment in enumerate(problem.assignments[name]):
             if index not in seen:
                 notes.append(f"{assignment.describe(name)} is wholly overwritten by later assignments.")
+
+
+def _note_unread_walls(problem: Problem, phases: list[Phase], halos: dict[str, Halo], notes: list[str]) -> None:
+    for name in problem.names:
+        walls = {(w.index, w.side): w for phase in phases for w in phase.fields[name].walls}
+        for wall in walls.values():
+            if halos[name][1 if wall.side.upper else 0][wall.side.axis] == 0:
+                notes.append(
+                    f"{wall.assignment.describe(name)} has no effect at the {'upper' if wall.side.upper else 'lower'} "
+                    f"end of {problem.scope.grid.space[wall.side.axis]}: no rule reads beyond it"
+                )

@@ -105,7 +105,9 @@ def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -
             if layout.grid.space_axis(axis).periodic:
                 if width > shape[axis_index]:
                     raise PlanningError(
-                        f"Axis `{axis}` has {shape[axis_index]} points; rules read {width} points across its period."
+                        f"Axis `{axis}` has {shape[axis_index]} points, and a rule on `{name}` reads {width} points "
+                        f"across "
+                        f"its period. Give the axis more points."
                     )
                 box = _layers(Box.of_shape(shape), side, 1, width, shape)
                 box = _extend(box, axis_index, shape, halo)
@@ -125,7 +127,7 @@ def _wall_pieces(
     if width >= shape[span.side.axis]:
         raise PlanningError(
             f"{span.assignment.describe(name)}: rules read {width} points beyond the wall of axis `{axis}`, which has "
-            f"only {shape[span.side.axis]} points to mirror."
+            f"only {shape[span.side.axis]} points to mirror. Give the axis more points."
         )
     pieces = []
     for layer in range(1, width + 1):

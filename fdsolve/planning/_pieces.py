@@ -23,7 +23,7 @@ from ..stencil import (
     take_value,
     trace,
 )
-from ._arrays import label_assigned
+from ._arrays import label_assigned, warn_of_gaps
 from ._holes import HoleResolver
 from ._phases import Hole
 from ._problem import Problem, to_precision
@@ -129,6 +129,7 @@ class RuleBook:
             array = to_precision(value, scope.real)
             return lambda context: array
         array = to_precision(labelled.array, scope.real)
+        warn_of_gaps(array, labelled.axes, assignment, layout, what)
         self.problem.store.add_array(key, labelled.axes, layout.faces & frozenset(labelled.axes), array)
         axes = labelled.axes
 

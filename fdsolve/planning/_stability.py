@@ -79,6 +79,9 @@ def analyse(
     if structure.time_axis is None:
         return Skipped("no time axis")
     pieces = main_pieces(structure)
+    exact = [one.name for one in structure.arrays if not jnp.issubdtype(np.dtype(one.dtype), jnp.inexact)]
+    if exact:
+        return Skipped(f"{exact[0]} holds no real or complex numbers")
     for piece in (p for group in pieces.values() for p in group):
         rule = structure.rules[piece.rule]
         if not rule.affine:
@@ -95,6 +98,9 @@ def analyse(
     ]
     if missing:
         return Skipped(f"{missing[0]} is a large array")
+    undefined = [name for name, value in values.items() if value.dtype.kind in "fc" and not np.isfinite(value).all()]
+    if undefined:
+        return Skipped(f"{undefined[0]} is not finite")
     frozen = tuple((name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items()))
     return _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
 

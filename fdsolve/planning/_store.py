@@ -126,9 +126,13 @@ def check_covers(name: str, axes: tuple[str, ...], shape: tuple[int, ...], grid:
     by_name = dict(zip(layout.names, layout.shape, strict=True))
     for axis in axes:
         if axis not in by_name:
-            raise PlanningError(f"`{name}` is labelled by axis `{axis}`; the grid has {', '.join(grid.names)}.")
+            raise PlanningError(
+                f"The {name} is labelled by axis `{axis}`; the axes are {', '.join(grid.names)}. Name one of these."
+            )
     wanted = tuple(by_name[axis] for axis in axes)
     if tuple(shape) != wanted:
         raise PlanningError(
-            f"`{name}` has shape {tuple(shape)} along ({', '.join(axes)}); the grid has {wanted} there."
+            f"The {name} has shape {tuple(shape)} along ({', '.join(axes)}), and the grid has {wanted} points there. "
+            f"Give it "
+            f"that shape."
         )

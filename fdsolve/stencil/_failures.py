@@ -1,5 +1,6 @@
 """What goes wrong inside a rule, told in the terms of the rule."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -57,7 +58,7 @@ def explained(what: str) -> Iterator[None]:
 
 def _explanation(error: Exception) -> str:
     text = str(error)
-    short = " ".join(text.split("\n")[0].split())
+    short = re.sub(r"<function (\S+) at 0x\w+>", r"`\1`", " ".join(text.split("\n")[0].split()))
     if any(name in text for name in _VIEW_NAMES):
         return (
             f"hands a field to a function that takes values, or treats it as an array. Write `u[...]` for its value at "

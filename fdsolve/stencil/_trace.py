@@ -199,7 +199,9 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
         value = jnp.asarray(result)
     except (TypeError, ValueError):
         raise DeclarationError(
-            f"{what} returned {describe_result(result)}; a rule returns the value at its point, a number."
+            f"{what} returned {describe_result(result)}; a rule returns the value at its point, a number. A field is "
+            f"read "
+            f"through the argument of its name, `u[...]`."
         ) from None
     if value.shape != ():
         raise DeclarationError(

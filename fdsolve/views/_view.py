@@ -280,6 +280,12 @@ def apply(function: Any, *arguments: Any) -> Any:
         )
     if not contexts:
         return function(*arguments)
+    if any(context is not contexts[0] for context in contexts):
+        raise DeclarationError(
+            f"{contexts[0].what}: {' and '.join(map(str, arguments))} belong to different rules. Read what a rule "
+            f"needs "
+            f"through its own arguments."
+        )
     return Pointwise(function, arguments, contexts[0])
 
 
