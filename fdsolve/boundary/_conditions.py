@@ -7,7 +7,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..field import AbstractCondition, AbstractWall, Along, Interpolate, Whole, check_coefficient
+from ..field import AbstractCondition, AbstractWall, Along, Interpolate, Whole, check_coefficient, own
 
 
 def _mirror(wall: AbstractWall) -> int:
@@ -28,6 +28,7 @@ class Dirichlet(AbstractCondition):
 
     def __post_init__(self) -> None:
         check_coefficient(self.value, repr(self))
+        object.__setattr__(self, "value", own(self.value))
 
     @property
     def sets_value_on_points(self) -> bool:
@@ -57,6 +58,7 @@ class Neumann(AbstractCondition):
 
     def __post_init__(self) -> None:
         check_coefficient(self.flux, repr(self))
+        object.__setattr__(self, "flux", own(self.flux))
 
     @property
     def sets_value_on_points(self) -> bool:
@@ -88,8 +90,9 @@ class Robin(AbstractCondition):
     g: Any
 
     def __post_init__(self) -> None:
-        for part in (self.a, self.b, self.g):
-            check_coefficient(part, repr(self))
+        for name in ("a", "b", "g"):
+            check_coefficient(getattr(self, name), repr(self))
+            object.__setattr__(self, name, own(getattr(self, name)))
         known = not callable(self.b) and not isinstance(self.b, Tracer | Along | Whole | Interpolate)
         if known and np.any(np.asarray(self.b) == 0):
             raise DeclarationError(f"{self!r}: with b = 0 there is no derivative; write Dirichlet(g / a) for a·u = g.")

@@ -15,5 +15,6 @@ from ._rules import Whole as Whole
 from ._rules import along as along
 from ._rules import describe_rule as describe_rule
 from ._rules import interpolate as interpolate
+from ._rules import own as own
 from ._rules import rate as rate
 from ._rules import whole as whole

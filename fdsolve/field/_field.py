@@ -12,7 +12,7 @@ from ..errors import DeclarationError
 from ..grid import Grid
 from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_region
 from ._checks import check_rule
-from ._rules import AbstractCondition, Rate, describe_rule
+from ._rules import AbstractCondition, Rate, describe_rule, own
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class Field:
             raise DeclarationError(f"{what}: `+=` adds a value or a rate; assign a boundary condition with `=`.")
         if isinstance(region, Place):
             _check_place(region, self.layout, what)
-        return Assignment(region, region.resolve(self.layout, what), rule, adds, component, partners)
+        return Assignment(region, region.resolve(self.layout, what), own(rule), adds, component, partners)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in zip(self.layout.names, self.shape, strict=True))

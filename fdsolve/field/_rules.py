@@ -37,7 +37,7 @@ def rate(function: Any) -> Rate:
         )
     if function is None or isinstance(function, str | type):
         raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}.")
-    return Rate(function)
+    return Rate(own(function) if isinstance(function, np.ndarray | xr.DataArray) else function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def along(array: Any, *axes: Any, at: Any = None) -> Along:
             f"`fd.along` takes one axis for each dimension: the array has {np.ndim(array)}, "
             f"and the axes named are {', '.join(axes)}."
         )
-    return Along(array, axes, _faces(at, axes))
+    return Along(own(array), axes, _faces(at, axes))
 
 
 def _faces(at: Any, axes: tuple[str, ...]) -> frozenset[str]:
@@ -90,7 +90,7 @@ class Whole:
 def whole(array: Any) -> Whole:
     """An array that a rule receives whole, even where its shape is that of the grid."""
     check_numbers(array, "`fd.whole` takes an array;")
-    return Whole(array)
+    return Whole(own(array))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,14 @@ def interpolate(array: Any) -> Interpolate:
     if not isinstance(array, xr.DataArray):
         raise DeclarationError(f"`fd.interpolate` takes an xarray.DataArray, got {type(array).__name__}.")
     check_numbers(array.values, "`fd.interpolate`: the DataArray")
-    return Interpolate(array)
+    return Interpolate(own(array))
+
+
+def own(value: Any) -> Any:
+    """A copy of an array that its owner could write into after it was assigned; other values as they are."""
+    if isinstance(value, list):
+        return np.array(value)
+    return value.copy() if isinstance(value, np.ndarray | xr.DataArray) else value
 
 
 def check_numbers(value: Any, what: str) -> None:

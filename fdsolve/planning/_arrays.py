@@ -143,6 +143,22 @@ def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.
     return Labelled(axes, array)
 
 
+def check_range(value: Any, dtype: Any, what: str) -> None:
+    """Refuses whole numbers that a field of whole numbers cannot hold, where they would wrap around."""
+    if isinstance(value, Tracer) or not jnp.issubdtype(dtype, jnp.integer):
+        return
+    array, limits = np.asarray(value), jnp.iinfo(dtype)
+    if array.dtype.kind not in "iuO" or not array.size:
+        return
+    for extreme in (array.min(), array.max()):
+        if not limits.min <= extreme <= limits.max:
+            raise DeclarationError(
+                f"{what}: {extreme} lies outside what dtype {np.dtype(dtype)} holds, {limits.min} to {limits.max}. "
+                f"Declare "
+                f"the field with a larger dtype."
+            )
+
+
 def warn_of_gaps(array: Any, axes: tuple[str, ...], assignment: Assignment, layout: Layout, what: str) -> None:
     """Warns of nan in an assigned array, such as the gaps of a measured record: they would spread over the field.
 

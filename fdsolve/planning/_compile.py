@@ -38,7 +38,8 @@ class Compiled:
 def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -> Compiled:
     """Traces every rule, splits regions near holes, and adds the ghost layers that reads need."""
     book, notes = RuleBook(problem), []
-    compiled = [_compile_phase(book, phase, notes) for phase in phases]
+    compiled = [_compile_phase(book, phase) for phase in phases]
+    _refuse_idle_sums(problem, phases, notes)
     halos = _find_halos(problem, book, compiled)
     for phase, pieces in zip(phases, compiled, strict=True):
         for name in problem.names:
@@ -52,7 +53,7 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -
     return Compiled(compiled, halos, book, notes)
 
 
-def _compile_phase(book: RuleBook, phase: Phase, notes: list[str]) -> PhasePieces:
+def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
     result = PhasePieces(phase.levels)
     problem = book.problem
     has_time = problem.scope.grid.time is not None
@@ -66,7 +67,7 @@ def _compile_phase(book: RuleBook, phase: Phase, notes: list[str]) -> PhasePiece
     for name in problem.names:
         one = phase.fields[name]
         for span in one.spans:
-            points = _compatible_points(name, span, one, notes)
+            points = _compatible_points(name, span, one, has_time and int(phase.levels[0]) == 0)
             if points.empty:
                 continue
             into = result.rates if span.kind == "rate" else result.values
@@ -154,40 +155,46 @@ def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
     return tuple(found)
 
 
-def _compatible_points(name: str, span: Span, one: FieldPhase, notes: list[str]) -> Points:
-    """The points of a span where its kind agrees with what lies below."""
-    if not span.adds and span.predicate is None:
+def _compatible_points(name: str, span: Span, one: FieldPhase, initial: bool) -> Points:
+    """The points of a span where its kind agrees with what lies below; over an initial state a rate has no effect."""
+    if not span.adds and (span.predicate is None or span.kind == "value"):
         return span.points
     same, other = (one.rates, one.values) if span.kind == "rate" else (one.values, one.rates)
     label = span.assignment.describe(name)
-    if not span.adds:
-        if span.kind == "value":
-            return span.points
-        if not span.points.intersect(other).empty:
-            raise PlanningError(
-                f"{label}: a rate under a run-time predicate lies over points whose rule gives a value; "
-                f"both must be rates."
-            )
-        return span.points
-    allowed = span.points.intersect(same)
-    if span.kind == "value" and not span.points.intersect(other).empty:
+    clash = not span.points.intersect(other).empty
+    if clash and span.kind == "value":
         raise PlanningError(
-            f"{label}: `+=` adds a value where the rule below is a rate; add a rate, `+= fd.rate(...)`, or start the "
+            f"{label}: `+=` adds a value where the rule below is a rate; add a rate, `+= fd.rate(...)`, or take a "
             f"region "
             f"where values are set."
         )
-    if allowed.empty:
-        if same.empty:
-            hint = (
-                "add a value, without `fd.rate`"
-                if span.kind == "rate" and not other.empty
-                else "assign one with `=` first"
-            )
-            raise PlanningError(
-                f"{label}: `+=` adds a {span.kind} to the {span.kind} below, and there is none; {hint}."
-            )
-        notes.append(f"{label} adds a rate where values are set: it has no effect there.")
-    return allowed
+    if clash and not span.adds and not initial:
+        raise PlanningError(
+            f"{label}: a rate under a run-time predicate lies over points whose rule gives a value; both must be rates."
+        )
+    return span.points.intersect(same)
+
+
+def _refuse_idle_sums(problem: Problem, phases: list[Phase], notes: list[str]) -> None:
+    """A `+=` of a rate must find a rate below it at some level; where it finds a value it is left out."""
+    for name in problem.names:
+        found: dict[int, tuple[Span, bool, bool]] = {}
+        for phase in phases:
+            one = phase.fields[name]
+            for span in (span for span in one.spans if span.adds and span.kind == "rate"):
+                _, acts, over = found.get(span.index, (span, False, False))
+                acts = acts or not span.points.intersect(one.rates).empty
+                over = over or (int(phase.levels[0]) > 0 and not span.points.intersect(one.values).empty)
+                found[span.index] = (span, acts, over)
+        for span, acts, over in found.values():
+            label = span.assignment.describe(name)
+            if not acts:
+                raise PlanningError(
+                    f"{label}: `+=` adds a rate to the rate below, and there is none. Assign one first, "
+                    f"`{name}[...] = fd.rate(...)`, or add a value, without `fd.rate`."
+                )
+            if over:
+                notes.append(f"{label} adds a rate where values are set: it has no effect there")
 
 
 def _span_pieces(book: RuleBook, name: str, span: Span, points: Points, holes: NearHoles) -> list[Piece]:

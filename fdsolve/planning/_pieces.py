@@ -23,7 +23,7 @@ from ..stencil import (
     take_value,
     trace,
 )
-from ._arrays import label_assigned, warn_of_gaps
+from ._arrays import check_range, label_assigned, warn_of_gaps
 from ._holes import HoleResolver
 from ._phases import Hole
 from ._problem import Problem, to_precision
@@ -125,9 +125,11 @@ class RuleBook:
         if labelled is None:
             number = value if isinstance(value, int | float | complex) and not isinstance(value, bool) else None
             if number is not None:
+                check_range(number, dtype, what)
                 return lambda context: jnp.asarray(number, _widen(dtype, number))
             array = to_precision(value, scope.real)
             return lambda context: array
+        check_range(labelled.array, dtype, what)
         array = to_precision(labelled.array, scope.real)
         warn_of_gaps(array, labelled.axes, assignment, layout, what)
         self.problem.store.add_array(key, labelled.axes, layout.faces & frozenset(labelled.axes), array)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class At(AbstractSave):
     at: tuple[float, ...] | tuple[str, ...]
 
     def times(self, time: Time) -> np.ndarray:
-        values = time.to_number(list(self.at)) if isinstance(self.at[0], str) else np.asarray(self.at, float)
+        values = self._from_datetimes(time) if isinstance(self.at[0], str) else np.asarray(self.at, float)
         slack = 1e-6 * time.step
         outside = (values < time.start - slack) | (values > time.stop + slack)
         if outside.any():
@@ -44,6 +45,12 @@ class At(AbstractSave):
                 f"{time.start:g} to {time.stop:g}."
             )
         return np.clip(values, time.start, time.stop)
+
+    def _from_datetimes(self, time: Time) -> np.ndarray:
+        try:
+            return time.to_number(list(self.at))
+        except DeclarationError as error:
+            raise DeclarationError(f"save=fd.at(...): {error}") from None
 
 
 @dataclass(frozen=True)
@@ -75,8 +82,8 @@ def at(times: Any) -> At:
         raise DeclarationError(f"{wanted} got {type(times).__name__}.") from None
     if values.ndim != 1 or values.size == 0:
         raise DeclarationError(f"{wanted} got an array of shape {np.shape(times)}. Give a list: fd.at([0.1, 0.5]).")
-    if values.dtype.kind in "MU":
-        return At(tuple(str(value) for value in values))
+    if values.dtype.kind in "MU" or all(isinstance(value, date) for value in values):
+        return At(tuple(str(np.datetime64(value)) if isinstance(value, date) else str(value) for value in values))
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         raise DeclarationError(f"{wanted} got {values.tolist()!r}.")
     return At(tuple(float(value) for value in values))

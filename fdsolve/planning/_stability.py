@@ -159,7 +159,9 @@ def _weight_function(rule: Traced) -> Callable[[list[Any], Any], list[Any]]:
         evaluate = rule.function(tuple(consts))
 
         def of_reads(*reads: Any) -> Any:
-            known = {**given, **dict(zip(rule.reads, reads, strict=True))}
+            # Fields of other precision are perturbed in one dtype, and read in their own.
+            own = [jax.lax.convert_element_type(r, dtypes[o]) for r, o in zip(reads, rule.reads, strict=True)]
+            known = {**given, **dict(zip(rule.reads, own, strict=True))}
             return evaluate(*(known[o] for o in rule.operands))
 
         if not rule.reads:

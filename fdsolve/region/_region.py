@@ -272,7 +272,16 @@ def to_region(key: Any) -> AbstractRegion:
         return Mask(np.asarray(key))
     if isinstance(key, list) and _is_boolean(key):
         return Mask(np.asarray(key))
-    return Index(key)
+    return Index(_own(key))
+
+
+def _own(key: Any) -> Any:
+    """The key, with copies of what could be written into after it was used."""
+    if isinstance(key, Mapping):
+        return {name: _own(value) for name, value in key.items()}
+    if isinstance(key, tuple):
+        return tuple(_own(part) for part in key)
+    return key.copy() if isinstance(key, np.ndarray | list) else key
 
 
 def _key_parts(key: Any) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ def explained(what: str) -> Iterator[None]:
             f"for "
             f"`and` and `or`, and functions of `jnp`."
         ) from error
-    except (TypeError, AttributeError, ValueError, IndexError) as error:
+    except (TypeError, AttributeError, ValueError, IndexError, ArithmeticError) as error:
         raise DeclarationError(f"{what} {_explanation(error)}") from error
     except Exception as error:
         error.add_note(f"{what} raised this when it was traced.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ..grid import Grid
@@ -57,6 +58,7 @@ class AbstractView(ABC):
     __array_ufunc__ = None
 
     context: AbstractContext
+    hint = ""
 
     @abstractmethod
     def value(self, shift: Shift) -> jax.Array:
@@ -67,7 +69,11 @@ class AbstractView(ABC):
         """0 or 1: where the view's own points lie on a space axis, in half steps; None if it lies anywhere."""
 
     def __getitem__(self, key: Any) -> jax.Array:
-        return self.value(parse_offsets(key, self.context.grid.names, self.context.what))
+        try:
+            offsets = parse_offsets(key, self.context.grid.names, self.context.what)
+        except DeclarationError as error:
+            raise DeclarationError(f"{error}{self.hint}") from None
+        return self.value(offsets)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`.")
@@ -179,6 +185,9 @@ class ParameterView(AbstractView):
     axes: tuple[str, ...]
     faces: frozenset[str]
     context: AbstractContext
+    hint = (
+        " The parameter has the shape of the grid and is read like a field; to index it as an array pass fd.whole(...)."
+    )
 
     def value(self, shift: Shift) -> jax.Array:
         return self.context.read_parameter(self.name, shift)
@@ -226,6 +235,9 @@ class Pointwise(AbstractView):
                 if any(shift):
                     self.context.note_shifted_constant(argument)
                 values.append(argument)
+        if any(shift) and getattr(self.function, "__module__", None) != "_operator":
+            for captured in _captured(self.function, values):
+                self.context.note_shifted_constant(captured)
         return self.function(*values)
 
     def parity(self, axis: str) -> int | None:
@@ -235,6 +247,17 @@ class Pointwise(AbstractView):
     def __repr__(self) -> str:
         name = getattr(self.function, "__name__", "function")
         return f"{name}({', '.join(str(part) for part in self.arguments)})"
+
+
+def _captured(function: Callable[..., Any], values: list[Any]) -> list[Any]:
+    """The traced values that a function uses besides its arguments: they do not move with the point."""
+    traced = [value for value in values if isinstance(value, Tracer)]
+
+    def of_traced(*given: Any) -> Any:
+        rest = iter(given)
+        return function(*(next(rest) if isinstance(value, Tracer) else value for value in values))
+
+    return [const for const in jax.make_jaxpr(of_traced)(*traced).consts if isinstance(const, Tracer)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
