@@ -1,5 +1,9 @@
 """Kernels: how pieces and sweeps run on arrays."""
 
+from ._axis_scan import is_plain as is_plain
+from ._axis_scan import scan_axis as scan_axis
+from ._boxes import cut_boxes as cut_boxes
+from ._boxes import join_boxes as join_boxes
 from ._level import Arrays as Arrays
 from ._level import Level as Level
 from ._level import take_box as take_box

@@ -10,6 +10,7 @@ from jax import lax
 from ..planning import Piece, Sweep
 from ..region import Box
 from ..stencil import Operand, StateRead
+from ._axis_scan import is_plain, scan_axis
 from ._level import Level, take_box
 from ._skew import skew, unskew
 from ._slices import selector, vectorise_guarded
@@ -44,6 +45,8 @@ class _Frame:
 
 def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
     """The level with the pieces of a sweep set, in the order of `stage.direction`."""
+    if is_plain(stage):
+        return scan_axis(level, stage, axes)
     frame, inner = _make_frame(level, stage), set(stage.inner)
     fields = sorted({piece.field for piece in stage.pieces})
     dtype = {name: level.current[name].dtype for name in fields}

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..errors import DeclarationError
-from ..kernels import vectorise_function, vectorise_guarded
+from ..kernels import cut_boxes, join_boxes, vectorise_function, vectorise_guarded
 from ..region import Box
 from ..stencil import ProfileRead
 from ._arguments import Geometry
@@ -39,7 +39,6 @@ class MapProgram:
     rules: tuple[Rule, ...]
     patches: tuple[Patch, ...]
     value_shape: tuple[int, ...]
-    dtype: str
 
 
 def map_windows(
@@ -70,7 +69,7 @@ def map_windows(
     rules = tuple(_make_rule(traced[i], geometry, relative, result) for i in used)
     patches = tuple(Patch(p.box, used.index(p.function), p.within, p.without) for p in patches)
     static = tuple(without_consts(rule) for rule in rules)
-    program = MapProgram(geometry, relative, static, patches, shapes[used[0]], result.str)
+    program = MapProgram(geometry, relative, static, patches, shapes[used[0]])
     return _run(program, array, tuple(rule.consts for rule in rules))
 
 
@@ -82,60 +81,84 @@ def _make_rule(closed: Any, geometry: Geometry, relative: bool, dtype: Any) -> R
 
 @partial(jax.jit, static_argnums=0)
 def _run(program: MapProgram, array: jax.Array, consts: tuple[tuple[Any, ...], ...]) -> jax.Array:
-    padded = jnp.pad(array, program.geometry.zeros)
-    shape = (*program.geometry.counts, *program.value_shape)
-    result = None
-    for patch in program.patches:
-        value, held = _evaluate(program, padded, patch, consts[patch.function])
-        if patch.box.shape == program.geometry.counts and held is None:
-            return value
-        if result is None:
-            result = jnp.zeros(shape, program.dtype)
-        start = (*patch.box.start, *(0 for _ in program.value_shape))
-        if held is not None:
-            below = lax.dynamic_slice(result, start, value.shape)
-            value = jnp.where(held.reshape(held.shape + (1,) * len(program.value_shape)), value, below)
-        result = lax.dynamic_update_slice(result, value, start)
-    assert result is not None
-    return result
+    geometry, patches = program.geometry, program.patches
+    padded = jnp.pad(array, geometry.zeros)
+    if len(patches) == 1:
+        return _evaluate(program, patches[0], padded, (0,) * geometry.ndim, consts[patches[0].function])
+    reaches = [_reach(program, patch) for patch in patches]
+    cuts = cut_boxes(padded, reaches)
+    values = [
+        _evaluate(program, patch, cut, reach.start, consts[patch.function])
+        for patch, cut, reach in zip(patches, cuts, reaches, strict=True)
+    ]
+    return join_boxes(values, [patch.box for patch in patches], (*geometry.counts, *program.value_shape))
+
+
+def _reach(program: MapProgram, patch: Patch) -> Box:
+    """The box of the padded array that holds all that a patch's windows read."""
+    rule, geometry = program.rules[patch.function], program.geometry
+    if isinstance(rule, WholeWindow):
+        lower = tuple(-m for m in geometry.centre)
+        upper = tuple(k - 1 - m for k, m in zip(geometry.size, geometry.centre, strict=True))
+    else:
+        reads = [operand.offset for operand in rule.operands] or [(0,) * geometry.ndim]
+        lower = tuple(min(o[a] for o in reads) for a in range(geometry.ndim))
+        upper = tuple(max(o[a] for o in reads) for a in range(geometry.ndim))
+    last = tuple(b - 1 for b in patch.box.stop)
+    stop = tuple(a + 1 for a in place_of(geometry, last, upper))
+    return Box(place_of(geometry, patch.box.start, lower), stop)
 
 
 def _evaluate(
-    program: MapProgram, padded: jax.Array, patch: Patch, consts: tuple[Any, ...]
-) -> tuple[jax.Array, jax.Array | None]:
-    """A patch's function at all windows of its box, and which of them it is meant for (None: all)."""
-    rule, box, held = program.rules[patch.function], patch.box, None
-    if not patch.whole:
-        held = member_mask(patch)
+    program: MapProgram, patch: Patch, source: jax.Array, origin: tuple[int, ...], consts: tuple[Any, ...]
+) -> jax.Array:
+    """A patch's function at all windows of its box, zero where it is not meant; `source` is cut from the array."""
+    rule, box, geometry = program.rules[patch.function], patch.box, program.geometry
     function = rule.function(consts)
+    held = None if patch.whole else member_mask(patch)
     if isinstance(rule, WholeWindow):
-        return _evaluate_whole(program, padded, box, function), held
-    values = [window_slice(program.geometry, padded, box, operand.offset) for operand in rule.operands]
-    flags = [(True,) * box.ndim] * len(values)
-    if held is None or not values:
-        return vectorise_function(function, values, flags, box.shape), held
-    return vectorise_guarded(function, held, values, flags, box.shape), held
+        value = _evaluate_whole(program, source, origin, box, function)
+    else:
+        values = [window_slice(geometry, source, box, operand.offset, origin) for operand in rule.operands]
+        flags = [(True,) * box.ndim] * len(values)
+        if held is None or not values:
+            value = vectorise_function(function, values, flags, box.shape)
+        else:
+            value = vectorise_guarded(function, held, values, flags, box.shape)
+    if held is None:
+        return value
+    return jnp.where(held.reshape(held.shape + (1,) * len(program.value_shape)), value, jnp.zeros((), value.dtype))
 
 
-def window_slice(geometry: Geometry, padded: jax.Array, box: Box, offset: tuple[int, ...]) -> jax.Array:
-    """The entries at an offset from the centres of a box of windows."""
-    parts = zip(box.start, geometry.first, geometry.strides, offset, geometry.zeros, strict=True)
-    start = [first + p * stride + o + low for p, first, stride, o, (low, _) in parts]
+def place_of(geometry: Geometry, window: tuple[Any, ...], offset: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index in the padded array of the entry at an offset from a window's centre."""
+    parts = zip(window, geometry.first, geometry.strides, offset, geometry.zeros, strict=True)
+    return tuple(first + p * stride + o + low for p, first, stride, o, (low, _) in parts)
+
+
+def window_slice(
+    geometry: Geometry, source: jax.Array, box: Box, offset: tuple[int, ...], origin: tuple[int, ...]
+) -> jax.Array:
+    """The entries at an offset from the centres of a box of windows; `source` is the padded array from `origin` on."""
+    start = [a - o for a, o in zip(place_of(geometry, box.start, offset), origin, strict=True)]
     stop = [a + (n - 1) * s + 1 for a, n, s in zip(start, box.shape, geometry.strides, strict=True)]
-    return lax.slice(padded, start, stop, geometry.strides)
+    return lax.slice(source, start, stop, geometry.strides)
 
 
-def read_window(geometry: Geometry, relative: bool, padded: jax.Array, place: Any) -> jax.Array:
+def read_window(
+    geometry: Geometry, relative: bool, source: jax.Array, place: Any, origin: tuple[int, ...]
+) -> jax.Array:
     """The whole window whose number is `place`, its centre first where `relative`."""
-    parts = zip(place, geometry.first, geometry.strides, geometry.centre, geometry.zeros, strict=True)
-    start = [first + p * stride - middle + low for p, first, stride, middle, (low, _) in parts]
-    window = lax.dynamic_slice(padded, start, geometry.size)
+    corner = place_of(geometry, place, tuple(-m for m in geometry.centre))
+    window = lax.dynamic_slice(source, [a - o for a, o in zip(corner, origin, strict=True)], geometry.size)
     return roll_view(window) if relative else window
 
 
-def _evaluate_whole(program: MapProgram, padded: jax.Array, box: Box, function: Any) -> jax.Array:
+def _evaluate_whole(
+    program: MapProgram, source: jax.Array, origin: tuple[int, ...], box: Box, function: Any
+) -> jax.Array:
     def at(*place: Any) -> jax.Array:
-        return function(read_window(program.geometry, program.relative, padded, place))
+        return function(read_window(program.geometry, program.relative, source, place, origin))
 
     numbers = [jnp.arange(a, b, dtype=jnp.int32) for a, b in zip(box.start, box.stop, strict=True)]
     for axis in reversed(range(box.ndim)):

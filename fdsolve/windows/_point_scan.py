@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ._arguments import Geometry
-from ._map import member_mask, read_window
+from ._map import member_mask, place_of, read_window
 from ._regions import Patch
 from ._rules import WholeWindow, whole_rule, without_consts
 
@@ -45,7 +45,7 @@ def scan_points(
 @partial(jax.jit, static_argnums=0)
 def _run(program: PointProgram, array: jax.Array, consts: tuple[tuple[Any, ...], ...]) -> jax.Array:
     geometry = program.geometry
-    counts, zeros = geometry.counts, geometry.zeros
+    counts = geometry.counts
     functions = [rule.function(given) for rule, given in zip(program.rules, consts, strict=True)]
     which = jnp.zeros(counts, jnp.int32)
     for patch in program.patches:
@@ -56,12 +56,10 @@ def _run(program: PointProgram, array: jax.Array, consts: tuple[tuple[Any, ...],
     def step(padded: jax.Array, at: Any) -> tuple[jax.Array, jax.Array]:
         number, flat = at
         place = jnp.unravel_index(flat, counts)
-        window = read_window(geometry, program.relative, padded, place)
+        window = read_window(geometry, program.relative, padded, place, (0,) * geometry.ndim)
         value = lax.switch(number, functions, window)
-        parts = zip(place, geometry.first, geometry.strides, zeros, strict=True)
-        centre = tuple(first + p * stride + low for p, first, stride, (low, _) in parts)
-        return padded.at[centre].set(value), value
+        return padded.at[place_of(geometry, place, (0,) * geometry.ndim)].set(value), value
 
     numbers = jnp.arange(prod(counts), dtype=jnp.int32)
-    _, values = lax.scan(step, jnp.pad(array, zeros), (which.ravel(), numbers), reverse=program.reverse)
+    _, values = lax.scan(step, jnp.pad(array, geometry.zeros), (which.ravel(), numbers), reverse=program.reverse)
     return values.reshape(counts)

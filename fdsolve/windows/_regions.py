@@ -144,7 +144,7 @@ def _show(index: Any) -> str:
 
 
 def split(assignments: Assignments, geometry: Geometry) -> tuple[Patch, ...]:
-    """Disjoint patches that hold every window once."""
+    """Disjoint patches that hold every window once, small ones first."""
     left = Points.of_box(Box.of_shape(geometry.counts))
     patches: list[Patch] = []
     later: list[Lattice] = []
@@ -159,7 +159,7 @@ def split(assignments: Assignments, geometry: Geometry) -> tuple[Patch, ...]:
             elif not covered.empty:
                 later.append(lattice)
     patches.extend(Patch(part.box, 0, None, _meeting(later, part.box)) for part in left.parts)
-    return tuple(sorted(patches, key=lambda patch: (-patch.box.size, patch.box, patch.function)))
+    return tuple(sorted(patches, key=lambda patch: (patch.box.size, patch.box, patch.function)))
 
 
 def _meeting(lattices: Sequence[Lattice], box: Box) -> tuple[Lattice, ...]:

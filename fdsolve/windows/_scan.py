@@ -14,7 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..kernels import Arrays, Level, solve_recurrence, sweep, sweep_points, write
+from ..kernels import (
+    Arrays,
+    Level,
+    evaluate,
+    is_plain,
+    scan_axis,
+    solve_recurrence,
+    sweep,
+    sweep_points,
+    take_box,
+    write,
+)
 from ..planning import Array, Extent, Parallel, Piece, Stage, Structure, make_schedule
 from ..region import Box
 from ..stencil import NONLINEAR, Operand, ProfileRead, StateRead, Traced, make_traced
@@ -90,9 +101,9 @@ def _make_program(
     """The program, and its rules with their arrays: those of the functions, then those that select points."""
     operands = [operand for rule in rules for operand in rule.operands]
     ndim, counts = geometry.ndim, geometry.counts
-    steps = [o.offset for o in operands if isinstance(o, StateRead)]
-    lower = tuple(max(0, *(-o[a] for o in steps)) if steps else 0 for a in range(ndim))
-    upper = tuple(max(0, *(o[a] for o in steps)) if steps else 0 for a in range(ndim))
+    reached = [patch.box.shift(read.offset) for patch in patches for read in rules[patch.function].reads]
+    lower = tuple(max(0, *(-box.start[a] for box in reached)) if reached else 0 for a in range(ndim))
+    upper = tuple(max(0, *(box.stop[a] - counts[a] for box in reached)) if reached else 0 for a in range(ndim))
     extents = [Extent(f"index {axis}", (axis,), (0,)) for axis in axes]
     for name in sorted({o.name for o in operands if isinstance(o, ProfileRead)}):
         reads = [o.offset for o in operands if isinstance(o, ProfileRead) and o.name == name]
@@ -144,12 +155,38 @@ def _run(program: ScanProgram, array: jax.Array, consts: tuple[tuple[Any, ...], 
             profiles[extent.name] = jnp.arange(geometry.counts[axes.index(axis)], dtype=jnp.int32)
         else:
             profiles[extent.name] = _old_values(geometry, padded, structure, extent)
-    start = window_slice(geometry, padded, held, (0,) * geometry.ndim)
+    zero = (0,) * geometry.ndim
+    start = window_slice(geometry, padded, held, zero, zero)
     level = Level(structure, Arrays(profiles, {}, consts), {FIELD: start}, {}, 0, 1.0, None)
+    layers: list[tuple[Box, jax.Array]] = []
     for stage in program.stages:
-        level = _do(level, stage, axes)
-    low = [-o for o in field.origin]
-    return lax.slice(level.current[FIELD], low, [a + n for a, n in zip(low, field.shape, strict=True)])
+        if isinstance(stage, Parallel) and _is_layer(structure, stage.piece):
+            layers.append((stage.piece.box, evaluate(level, stage.piece, axes)))
+            continue
+        if not isinstance(stage, Parallel) and is_plain(stage):
+            level = scan_axis(level, stage, axes, partial(_layered, start, field.origin, tuple(layers)))
+        else:
+            level = _do(level.with_current(FIELD, _layered(start, field.origin, layers, held)), stage, axes)
+        start, layers = level.current[FIELD], []
+    return _layered(start, field.origin, layers, field.interior)
+
+
+def _is_layer(structure: Structure, piece: Piece) -> bool:
+    """Whether a piece stands by itself: all of a box, and no new value read."""
+    return piece.predicate is None and not structure.rules[piece.rule].reads
+
+
+def _layered(below: jax.Array, origin: tuple[int, ...], layers: Sequence[tuple[Box, jax.Array]], box: Box) -> jax.Array:
+    """The values on a box: those of an array, with layers written over it."""
+    values = take_box(below, origin, box)
+    for place, layer in layers:
+        common = place.intersect(box)
+        if not common.empty:
+            part = take_box(layer, place.start, common)
+            values = lax.dynamic_update_slice(
+                values, part, [a - b for a, b in zip(common.start, box.start, strict=True)]
+            )
+    return values
 
 
 def _old_values(geometry: Geometry, padded: jax.Array, structure: Structure, extent: Extent) -> jax.Array:
@@ -163,7 +200,7 @@ def _old_values(geometry: Geometry, padded: jax.Array, structure: Structure, ext
     ]
     upper = [max(o[a] for o in reads) for a in range(geometry.ndim)]
     box = Box(extent.origin, tuple(n + high for n, high in zip(geometry.counts, upper, strict=True)))
-    return window_slice(geometry, padded, box, rest)
+    return window_slice(geometry, padded, box, rest, (0,) * geometry.ndim)
 
 
 def _do(level: Level, stage: Stage, axes: tuple[str, ...]) -> Level:

@@ -10,8 +10,6 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-import fdsolve as fd
-
 Rule = Callable[[Any, ModuleType], Any]
 
 
