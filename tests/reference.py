@@ -28,6 +28,10 @@ class Cycle(Exception):
     """Points that read each other at their own level."""
 
 
+class Beyond(Exception):
+    """A point beyond a wall that no condition gives a value."""
+
+
 class Reference(Expressions):
     """One declaration, level by level."""
 
@@ -107,10 +111,16 @@ class Reference(Expressions):
         keys = [k for k in rule.region.args if k is not Ellipsis]
         dropped = [isinstance(k, int) for k in keys] + [False] * (len(picked) - len(keys))
         inner = [x.mirror(p, n in place.faces) for x, p, n in zip(place.axes, point, place.names, strict=True)]
-        full = [moment.level, *inner] if self.assignments.timed else inner
-        at = [p.index(i) for p, i, gone in zip(picked, full, dropped, strict=True) if not gone]
         shape = [len(p) for p, gone in zip(picked, dropped, strict=True) if not gone]
-        return np.broadcast_to(values.array, shape)[tuple(at)]
+
+        def at(level: int) -> Any:
+            full = [level, *inner] if self.assignments.timed else inner
+            entry = [p.index(i) for p, i, gone in zip(picked, full, dropped, strict=True) if not gone]
+            return np.broadcast_to(values.array, shape)[tuple(entry)]
+
+        if moment.fraction == 1.0 or np.ndim(values.array) < len(shape):
+            return at(moment.level)
+        return at(moment.level - 1) * (1 - moment.fraction) + at(moment.level) * moment.fraction
 
     def _ghost(self, moment: Moment, name: str, point: Point) -> Any:
         """A point beyond walls: periodic images first, then the condition on the last axis it lies beyond."""
@@ -125,7 +135,8 @@ class Reference(Expressions):
         layer = point[axis] - size + 1 if upper else -point[axis]
         nearest = tuple(min(max(p, 0), n - 1) for p, n in zip(point, place.shape, strict=True))
         rule = self.assignments.wall_condition(name, moment, (axis, upper), nearest)
-        assert rule is not None, f"{name} {point} lies beyond a wall without a condition"
+        if rule is None or (rule.body.kind == "dirichlet" and self.assignments.on_wall(name, axis)):
+            raise Beyond(name, point)
         sign, on_wall = (1 if upper else -1), self.assignments.on_wall(name, axis)
         base = _along(point, axis, size - 1 if upper else 0)
         mirror = _along(base, axis, base[axis] - sign * (layer if on_wall else layer - 1))
@@ -256,4 +267,4 @@ def solve(declaration: Declaration) -> dict[str, np.ndarray]:
     return Reference(declaration).solve()
 
 
-__all__ = ["Cycle", "Expr", "Reference", "solve"]
+__all__ = ["Beyond", "Cycle", "Expr", "Reference", "solve"]

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import PlanningError
 from ..field import AbstractWall
 from ..region import Box, Part, Points
-from ..stencil import Reader, RuleContext, StateRead, Traced, trace
+from ..stencil import Reader, RuleContext, StateRead, Traced, take_value, trace
 from ._phases import WallSpan
 from ._pieces import Piece, RuleBook
 from ._store import Profile
@@ -65,12 +65,15 @@ def ghost_rule(book: RuleBook, name: str, span: WallSpan, layer: int) -> int:
     base = tuple(inwards if a == side.axis else 0 for a in range(len(layout.space)))
     wall_shift = {} if on_point else {axis: Fraction(side.outward, 2)}
 
+    # Made before tracing: an array that is made while tracing belongs to the trace.
+    evaluators = [
+        book.evaluator(name, span.index, assignment, coefficient, what, part)
+        for part, coefficient in enumerate(assignment.rule.coefficients)
+    ]
+
     def call(reader: Reader) -> tuple[Any, list[Any]]:
         at_wall = RuleContext(scope, layout, reader, what, base=base, wall=wall_shift)
-        coefficients = [
-            book.evaluator(name, span.index, assignment, coefficient, what, part)(at_wall)
-            for part, coefficient in enumerate(assignment.rule.coefficients)
-        ]
+        coefficients = [take_value(evaluate(at_wall)) for evaluate in evaluators]
         context = RuleContext(scope, layout, reader, what)
         wall = GridWall(context, name, side, layer, on_point)
         return assignment.rule.ghost(wall, *coefficients), at_wall.shifted_constants

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ..errors import PlanningError
 from ..field import AbstractWall
 from ..region import Predicate
-from ..stencil import ProfileRead, RuleContext
+from ..stencil import ProfileRead, RuleContext, take_value
 from ._phases import Hole
 
 
@@ -58,6 +58,16 @@ class HoleResolver:
     book: Any
     holes: tuple[tuple[str, Hole, str | None], ...]
     what: str
+
+    def __post_init__(self) -> None:
+        # Made before tracing: an array that is made while tracing belongs to the trace.
+        self.evaluators = {
+            (name, hole.index): [
+                self.book.evaluator(name, hole.index, hole.assignment, coefficient, self.what, part)
+                for part, coefficient in enumerate(hole.assignment.rule.coefficients)
+            ]
+            for name, hole, _ in self.holes
+        }
 
     def inside(self, context: RuleContext, name: str, offset: tuple[int, ...]) -> jax.Array:
         """Whether the point at an offset lies in any hole of the field."""
@@ -130,12 +140,9 @@ class HoleResolver:
     def _ghost(self, context: RuleContext, hole: Hole, wall: HoleWall) -> jax.Array:
         condition = hole.assignment.rule
         axis = context.grid.space[wall.axis]
-        coefficients = []
-        for part, coefficient in enumerate(condition.coefficients):
-            local = RuleContext(
-                context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
-                wall={axis: Fraction(wall.direction, 2)},
-            )  # fmt: skip
-            evaluate = self.book.evaluator(wall.name, hole.index, hole.assignment, coefficient, self.what, part)
-            coefficients.append(evaluate(local))
+        local = RuleContext(
+            context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
+            wall={axis: Fraction(wall.direction, 2)}, level=wall.level,
+        )  # fmt: skip
+        coefficients = [take_value(evaluate(local)) for evaluate in self.evaluators[wall.name, hole.index]]
         return condition.ghost(wall, *coefficients)

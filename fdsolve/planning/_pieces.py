@@ -91,9 +91,9 @@ class RuleBook:
             (rule,) = rule.coefficients
         evaluate = self.evaluator(name, index, assignment, rule, what)
         scale = self._place_weights(name, index, assignment)
+        resolver = HoleResolver(self, holes, what) if holes else None
 
         def call(reader: Reader) -> tuple[Any, list[Any]]:
-            resolver = HoleResolver(self, holes, what) if holes else None
             context = RuleContext(scope, layout, reader, what, stage=stage, resolver=resolver)
             value = take_value(evaluate(context))
             if scale is not None:
@@ -136,8 +136,8 @@ class RuleBook:
         axes = labelled.axes
 
         def read(context: RuleContext) -> Any:
-            base = dict(zip(layout.space, context.base, strict=True))
-            offset = tuple(base.get(axis, 0) for axis in axes)
+            moved = {**dict(zip(layout.space, context.base, strict=True)), scope.grid.time_name: context.level}
+            offset = tuple(moved[axis] for axis in axes)
             return context.reader(ProfileRead(key, axes, offset), (), array.dtype)
 
         return read

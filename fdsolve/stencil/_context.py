@@ -33,7 +33,7 @@ class RuleContext(AbstractContext):
     """Where a rule stands (`target`, moved by `base` points), what it may read, and who answers.
 
     `stage` marks a rate: it reads the stage and no older level. `wall` moves coordinates (not reads) by half steps, for
-    coefficients of a condition on a wall between points.
+    coefficients of a condition on a wall between points; `level` moves all to an older level, whose values are read.
     """
 
     scope: Scope
@@ -45,6 +45,7 @@ class RuleContext(AbstractContext):
     base: tuple[int, ...] = ()
     wall: dict[str, Fraction] = field(default_factory=dict)
     resolver: FieldResolver | None = None
+    level: int = 0
     shifted_constants: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -101,11 +102,14 @@ class RuleContext(AbstractContext):
             self.shifted_constants.append(value)
 
     def _time(self) -> jax.Array:
-        return self.reader(WholeRead("t"), (), self.scope.real)
+        now = self.reader(WholeRead("t"), (), self.scope.real)
+        if self.level == 0:
+            return now
+        return now + self.level * self.reader(WholeRead("dt"), (), self.scope.real)
 
     def _level(self, name: str, shift: Shift, any_level: bool = False) -> int:
         if self.grid.time is None:
-            return 0
+            return self.level
         moved = shift[self.grid.names.index(self.grid.time_name)]
         key = f"`{name}[{show_shift(shift, self.grid.names)}]`"
         if moved.denominator != 1:
@@ -120,7 +124,7 @@ class RuleContext(AbstractContext):
                 f"{self.what} reads {key}, an older level; a rate is read at its stage only. "
                 f"Drop the time offset, or assign a plain update rule instead of `fd.rate`."
             )
-        return int(moved)
+        return int(moved) + self.level
 
     def _index_offset(
         self, name: str, layout: Layout, shift: Shift, axes: tuple[str, ...] | None = None
