@@ -1,7 +1,7 @@
 """The values known while one level is computed, and how operands are taken from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -31,6 +31,7 @@ class Level:
 
     `current` holds padded arrays by field, `older[name][0]` the level before; `number` is the level's index and
     `fraction` how far a stage lies from the level before (1.0) to it; arrays along time are interpolated between.
+    `spare` holds arrays whose values are no longer needed, for the new level to be written into.
     """
 
     structure: Structure
@@ -40,6 +41,7 @@ class Level:
     number: Any
     fraction: float
     time: Any
+    spare: Mapping[str, jax.Array] = field(default_factory=dict)
 
     def with_current(self, name: str, array: jax.Array) -> "Level":
         """The level with one field's array replaced."""

@@ -65,6 +65,11 @@ def write(level: Level, piece: Piece, axes: tuple[str, ...], target: jax.Array |
     if target is None:
         if held is not None:
             value = jnp.where(held, value, jnp.zeros((), value.dtype))
+        if piece.box.shape == storage.padded_shape:
+            return value
+        if piece.field in level.spare:
+            target = level.spare[piece.field]
+            return lax.dynamic_update_slice(target, value, _place(piece, storage))
         low = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
         high = [o + n - b for b, o, n in zip(piece.box.stop, storage.origin, storage.padded_shape, strict=True)]
         return lax.pad(value, jnp.zeros((), value.dtype), [(a, b, 0) for a, b in zip(low, high, strict=True)])
@@ -74,5 +79,9 @@ def write(level: Level, piece: Piece, axes: tuple[str, ...], target: jax.Array |
             value = value + below
         if held is not None:
             value = jnp.where(held, value, below)
-    start = [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]
-    return lax.dynamic_update_slice(target, value, start)
+    return lax.dynamic_update_slice(target, value, _place(piece, storage))
+
+
+def _place(piece: Piece, storage: Array) -> list[int]:
+    """Where the piece's box starts in its field's array."""
+    return [a - o for a, o in zip(piece.box.start, storage.origin, strict=True)]

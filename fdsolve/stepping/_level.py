@@ -1,5 +1,6 @@
 """One level: stages in order, ghosts included; and one step of a rate by its stepper."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from ..planning import Array, Parallel, PhaseStructure, Structure
 from ..region import Box
 
 State = dict[str, tuple[jax.Array, ...]]
-"""The kept levels of each field as padded arrays, the newest first."""
+"""The kept levels of each field as padded arrays, the newest first; then, while marching, a spare one."""
 
 
 def make_level(
@@ -35,8 +36,15 @@ def make_level(
     """The padded arrays of all fields at level `number`, from the levels kept in `state`."""
     time = _time_of(arrays, number)
     if not phase.rates:
-        return _complete(structure, phase, Level(structure, arrays, {}, state, number, 1.0, time), axes)
+        spare = _spares(structure, state)
+        return _complete(structure, phase, Level(structure, arrays, {}, state, number, 1.0, time, spare), axes)
     return _take_step(structure, phase, arrays, state, number, axes)
+
+
+def _spares(structure: Structure, state: State) -> dict[str, jax.Array]:
+    """The arrays that a new level may overwrite. Their values are not looked at, and carry no gradient."""
+    kept = {one.name: max(one.kept, 1) for one in structure.arrays}
+    return {name: lax.stop_gradient(levels[-1]) for name, levels in state.items() if len(levels) > kept[name]}
 
 
 def _time_of(arrays: Arrays, number: Any) -> Any:
@@ -89,11 +97,11 @@ def _take_step(
         time = start + jnp.asarray(fraction, step.dtype) * step
         current = before
         if slopes:
-            given = _advance(structure, phase, base, slopes, row, step)
+            given = _advance(structure, phase, base, slopes, row, step, {})
             current = _complete(structure, phase, Level(structure, arrays, given, state, number, fraction, time), axes)
         level = Level(structure, arrays, current, state, number, fraction, time)
         slopes.append(_rates(structure, phase, level, axes))
-    given = _advance(structure, phase, base, slopes, tableau.weights, step)
+    given = _advance(structure, phase, base, slopes, tableau.weights, step, _spares(structure, state))
     return _complete(
         structure, phase, Level(structure, arrays, given, state, number, 1.0, _time_of(arrays, number)), axes
     )
@@ -143,11 +151,12 @@ def _advance(
     slopes: list[dict[str, list[jax.Array]]],
     weights: tuple[float, ...],
     step: jax.Array,
+    spare: Mapping[str, jax.Array],
 ) -> dict[str, jax.Array]:
     """Padded arrays with base + Δt Σ weight·slope on the given boxes; what lies outside them is set later."""
     result = {}
     for name, boxes in phase.given:
-        storage, array = structure.array(name), None
+        storage, array = structure.array(name), spare.get(name)
         for number, box in enumerate(boxes):
             value = take_box(base[name], storage.origin, box)
             for weight, slope in zip(weights, slopes, strict=True):

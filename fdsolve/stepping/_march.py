@@ -1,7 +1,13 @@
-"""The march along time: segments of levels with one structure, and the levels that are saved on the way."""
+"""The march along time: segments of levels with one structure, and the levels that are saved on the way.
+
+While marching, the state holds one array more than the levels kept: the new level is written into it, and the oldest
+becomes the next spare. Unrolled by as many steps as there are arrays, every array is back in its place after each turn
+of the loop, so that XLA copies none of them.
+"""
 
 from collections.abc import Sequence
 from functools import partial
+from math import lcm
 from typing import Any
 
 import jax
@@ -13,6 +19,7 @@ from ..planning import Segment, Structure
 from ._level import State, make_level
 
 MAX_RUNS = 8
+MAX_UNROLL = 6
 Saved = dict[str, jax.Array]
 
 
@@ -50,8 +57,16 @@ def _interiors(structure: Structure, state: State) -> Saved:
 
 
 def _push(structure: Structure, state: State, new: dict[str, jax.Array]) -> State:
-    """The kept levels after one more."""
-    return {one.name: (new[one.name], *state[one.name])[: max(one.kept, 1)] for one in structure.arrays}
+    """The levels held after one more: as many as before."""
+    return {one.name: (new[one.name], *state[one.name][:-1]) for one in structure.arrays}
+
+
+def _with_spare(state: State) -> State:
+    return {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.items()}
+
+
+def _without_spare(state: State) -> State:
+    return {name: levels[:-1] for name, levels in state.items()}
 
 
 def _run_segment(
@@ -63,16 +78,18 @@ def _run_segment(
     saved: list[Saved] = []
     at = segment.start
     step = partial(_step, structure, segment, arrays, axes)
+    if segment.stop - segment.start > 1:
+        state = _with_spare(state)
     if len(gaps) > MAX_RUNS:
         state, kept = _march_flagged(structure, step, state, segment, wanted)
-        return state, [kept]
+        return _without_spare(state), [kept]
     for gap, count in gaps:
         state, kept = _march_saving(structure, step, state, at, gap, count)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
         state = _march(step, state, at, segment.stop - at)
-    return state, saved
+    return _without_spare(state) if segment.stop - segment.start > 1 else state, saved
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:
@@ -107,8 +124,13 @@ def _march(step: Any, state: State, start: Any, count: int) -> State:
     """`count` steps from level `start` on."""
     if count == 1:
         return step(state, start)
-    state, _ = lax.scan(lambda s, k: (step(s, start + k), None), state, jnp.arange(count))
+    state, _ = lax.scan(lambda s, k: (step(s, start + k), None), state, jnp.arange(count), unroll=_turn(state, count))
     return state
+
+
+def _turn(state: State, count: int) -> int:
+    """Steps after which every array is back in its place."""
+    return min(lcm(*(len(levels) for levels in state.values())), MAX_UNROLL, count)
 
 
 def _march_saving(
@@ -123,7 +145,7 @@ def _march_saving(
     if count == 1:
         state, kept = body(state, 0)
         return state, {name: array[None] for name, array in kept.items()}
-    return lax.scan(body, state, jnp.arange(count))
+    return lax.scan(body, state, jnp.arange(count), unroll=_turn(state, count) if gap == 1 else 1)
 
 
 def _march_flagged(
@@ -151,5 +173,7 @@ def _march_flagged(
         return (s, kept), None
 
     levels = jnp.arange(segment.start, segment.stop)
-    (state, history), _ = lax.scan(body, (state, history), (levels, jnp.asarray(slots, jnp.int32)))
+    (state, history), _ = lax.scan(
+        body, (state, history), (levels, jnp.asarray(slots, jnp.int32)), unroll=_turn(state, len(slots))
+    )
     return state, history
