@@ -1,0 +1,62 @@
+"""`python -m benchmarks [--quick] [--write] [--only maps,…]`: prints the table, and keeps it with --write."""
+
+import argparse
+import datetime
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+
+from . import compile_time, convection, gradients, maps, marching, sequences
+from ._compare import Settings
+from ._table import Row, heading, section
+
+GROUPS: dict[str, list[tuple[str, Callable[[Settings], list[Row]]]]] = {
+    "maps": [(maps.TITLE, maps.rows)],
+    "convection": [(convection.TITLE, convection.rows)],
+    "sequences": [(sequences.TITLE, sequences.rows)],
+    "gradients": [(gradients.TITLE, gradients.rows), (gradients.MEMORY_TITLE, gradients.memory_rows)],
+    "compile_time": [(compile_time.TITLE, compile_time.rows)],
+    "marching": [(marching.TITLE, marching.rows)],
+}
+
+
+def main() -> None:
+    """Runs the groups asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller cases of kernex: under a minute")
+    parser.add_argument("--write", action="store_true", help="write the table to benchmarks/results/")
+    parser.add_argument("--only", default=",".join(GROUPS), help="groups to run, by commas: " + ", ".join(GROUPS))
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    for name in wanted:
+        if name not in GROUPS:
+            parser.error(f"there is no group {name!r}; groups: {', '.join(GROUPS)}")
+    settings = Settings(budget=0.3 if options.quick else 3.0, quick=options.quick)
+    date = datetime.date.today().isoformat()
+    lines: list[str] = []
+
+    def put(more: list[str]) -> None:
+        lines.extend(more)
+        print("\n".join(more), flush=True)
+
+    put(heading(shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]), date))
+    rows: list[Row] = []
+    for name in wanted:
+        for title, measure in GROUPS[name]:
+            found = measure(settings)
+            rows.extend(found)
+            put(section(title, found))
+    judged = [row.met for row in rows if row.met is not None]
+    put([f"Bars met: {sum(judged)} of {len(judged)}."])
+    if options.write:
+        path = Path(__file__).parent / "results" / f"{date}-{jax.default_backend()}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+        print(f"\nWritten to {path}")
+
+
+if __name__ == "__main__":
+    main()
