@@ -7,7 +7,7 @@ of the loop, so that XLA copies none of them.
 
 from collections.abc import Sequence
 from functools import partial
-from math import lcm
+from math import lcm, prod
 from typing import Any
 
 import jax
@@ -19,7 +19,8 @@ from ..planning import Segment, Structure
 from ._level import State, make_level
 
 MAX_RUNS = 8
-MAX_UNROLL = 6
+MIN_UNROLLED_POINTS = 2**14
+MAX_UNROLLED_PIECES = 48
 Saved = dict[str, jax.Array]
 
 
@@ -78,17 +79,19 @@ def _run_segment(
     saved: list[Saved] = []
     at = segment.start
     step = partial(_step, structure, segment, arrays, axes)
+    turn = 1
     if segment.stop - segment.start > 1:
         state = _with_spare(state)
+        turn = _turn(structure, segment, state)
     if len(gaps) > MAX_RUNS:
         state, kept = _march_flagged(structure, step, state, segment, wanted)
         return _without_spare(state), [kept]
     for gap, count in gaps:
-        state, kept = _march_saving(structure, step, state, at, gap, count)
+        state, kept = _march_saving(structure, step, state, at, gap, count, turn)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
-        state = _march(step, state, at, segment.stop - at)
+        state = _march(step, state, at, segment.stop - at, turn)
     return _without_spare(state) if segment.stop - segment.start > 1 else state, saved
 
 
@@ -120,32 +123,40 @@ def _step(
     return _push(structure, state, lax.switch(table[number - segment.start], branches, state))
 
 
-def _march(step: Any, state: State, start: Any, count: int) -> State:
-    """`count` steps from level `start` on."""
+def _march(step: Any, state: State, start: Any, count: int, turn: int) -> State:
+    """`count` steps from level `start` on, `turn` of them unrolled."""
     if count == 1:
         return step(state, start)
-    state, _ = lax.scan(lambda s, k: (step(s, start + k), None), state, jnp.arange(count), unroll=_turn(state, count))
+    numbers = jnp.arange(count)
+    state, _ = lax.scan(lambda s, k: (step(s, start + k), None), state, numbers, unroll=min(turn, count))
     return state
 
 
-def _turn(state: State, count: int) -> int:
-    """Steps after which every array is back in its place."""
-    return min(lcm(*(len(levels) for levels in state.values())), MAX_UNROLL, count)
+def _turn(structure: Structure, segment: Segment, state: State) -> int:
+    """Steps after which every array is back in its place; 1 where copies are cheap, or compiling more steps is dear."""
+    turn = lcm(*(len(levels) for levels in state.values()))
+    pieces = 0
+    for number in set(segment.phases):
+        phase = structure.phases[number]
+        repeats = len(structure.stepper.tableau.stages) if phase.rates and structure.stepper is not None else 1
+        pieces += repeats * (len(phase.stages) + len(phase.rates))
+    largest = max(prod(one.shape) for one in structure.arrays)
+    return turn if largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES else 1
 
 
 def _march_saving(
-    structure: Structure, step: Any, state: State, start: int, gap: int, count: int
+    structure: Structure, step: Any, state: State, start: int, gap: int, count: int, turn: int
 ) -> tuple[State, Saved]:
     """`count` times `gap` steps, the level after each kept."""
 
     def body(s: State, k: Any) -> tuple[State, Saved]:
-        s = _march(step, s, start + k * gap, gap)
+        s = _march(step, s, start + k * gap, gap, turn)
         return s, _interiors(structure, s)
 
     if count == 1:
         state, kept = body(state, 0)
         return state, {name: array[None] for name, array in kept.items()}
-    return lax.scan(body, state, jnp.arange(count), unroll=_turn(state, count) if gap == 1 else 1)
+    return lax.scan(body, state, jnp.arange(count), unroll=min(turn, count) if gap == 1 else 1)
 
 
 def _march_flagged(
