@@ -16,7 +16,8 @@ from ._scan import scan_windows
 MAP_KINDS = ("vmap", "lmap", "pmap")
 SCAN_KINDS = ("scan",)
 
-FunctionTable = Mapping[Callable[..., Any], Sequence[Any]]
+FunctionTable = Mapping[Any, Sequence[Any]]
+"""Functions, and the keys each is applied at."""
 
 
 def apply_windows(

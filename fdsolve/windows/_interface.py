@@ -46,7 +46,7 @@ class _Windows:
             text += f" with {len(self._assigned)} assigned regions"
         return text
 
-    def __setitem__(self, index: Any, function: Callable[..., Any]) -> None:
+    def __setitem__(self, index: Any, function: Any) -> None:
         if not callable(function):
             raise DeclarationError(f"F[...] = {function!r}: a region takes a function of a window.")
         self._assigned.append((function, index))

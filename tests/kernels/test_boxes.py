@@ -1,0 +1,58 @@
+"""Cutting boxes out of an array and joining them: values, gradients of any order, and batching, against plain slices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fdsolve.kernels import cut_boxes, join_boxes
+from fdsolve.region import Box
+
+OVERLAPPING = (Box((0, 1), (3, 3)), Box((2, 0), (5, 2)))
+APART = (Box((0, 1), (3, 3)), Box((4, 2), (7, 4)))
+MEETING = (Box((0, 1), (3, 3)), Box((2, 2), (5, 4)))
+
+
+def by_boxes(array, places):
+    first, second = cut_boxes(array, OVERLAPPING)
+    return (join_boxes([first**2, first * second], places, (8, 5)) ** 2).sum()
+
+
+def by_slices(array, places):
+    first, second = array[0:3, 1:3], array[2:5, 0:2]
+    total = jnp.zeros((8, 5))
+    for value, box in zip((first**2, first * second), places, strict=True):
+        total = total.at[box.slices((0, 0))].add(value)
+    return (total**2).sum()
+
+
+VALUES = np.cos(np.arange(20.0).reshape(5, 4)) + 1.7
+TRANSFORMS = {
+    "value": lambda f: f(VALUES),
+    "jit": lambda f: jax.jit(f)(VALUES),
+    "gradient": lambda f: jax.grad(f)(VALUES),
+    "tangent": lambda f: jax.jvp(f, (VALUES,), (0.3 * VALUES,))[1],
+    "hessian": lambda f: jax.hessian(f)(VALUES),
+    "reverse twice": lambda f: jax.jacrev(jax.grad(f))(VALUES),
+    "batch": lambda f: jax.vmap(f, in_axes=2)(np.stack([VALUES, 2 * VALUES], 2)),
+    "gradients of a batch": lambda f: jax.vmap(jax.grad(f))(np.stack([VALUES, 2 * VALUES])),
+    "rematerialised": lambda f: jax.grad(jax.checkpoint(f))(VALUES),
+}
+
+
+@pytest.mark.parametrize("places", [APART, MEETING], ids=["apart", "meeting"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_boxes_are_slices(name, places):
+    found, expected = (TRANSFORMS[name](lambda a, f=f: f(a, places)) for f in (by_boxes, by_slices))
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_one_of_two_boxes_used_and_one_batched():
+    gradient = jax.grad(lambda a: cut_boxes(a, OVERLAPPING)[1].sum())(VALUES)
+    expected = np.zeros((5, 4))
+    expected[2:5, 0:2] = 1
+    assert_allclose(gradient, expected)
+    fixed, moved = np.ones((3, 2)), np.stack([np.full((3, 2), 2.0), np.full((3, 2), 3.0)])
+    joined = jax.vmap(lambda value: join_boxes([fixed, value], APART, (8, 5)))(moved)
+    assert_allclose(joined.sum((1, 2)), [18, 24])
