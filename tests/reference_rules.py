@@ -135,10 +135,22 @@ class Assignments:
 
     def value_rules(self, name: str, moment: Moment, point: Point) -> tuple[Rule | None, list[Rule]]:
         """The assignment that defines a point's value (None: what a stepper advanced), and the values added to it."""
+        rule, added = self._last(name, moment, point, self.covers)
+        return (rule if rule.kind == "value" else None), [one for one in added if one.kind == "value"]
+
+    def has_rate(self, name: str, level: int, point: Point) -> bool:
+        """Whether a point is advanced by the stepper: its last certain rule is a rate."""
+        if self.hole(name, level, point) is not None:
+            return False
+        moment = Moment(level, 1.0, float(self.times[level]))
+        return self._last(name, moment, point, self._certainly)[0].kind == "rate"
+
+    def _last(self, name: str, moment: Moment, point: Point, covers: Callable[..., bool]) -> tuple[Rule, list[Rule]]:
+        """The last assignment that covers a point and gives it a value or a rate, and what is added after it."""
         added: list[Rule] = []
         taken: set[Side] = set()
         for rule in reversed(self.ordered(name, moment.level)):
-            if not self.covers(rule, name, moment, point):
+            if not covers(rule, name, moment, point):
                 continue
             if isinstance(rule.body, Condition):
                 sides = self.sides(rule, name, point)
@@ -147,20 +159,10 @@ class Assignments:
                 if rule.body.kind == "dirichlet" and (free or not sides):
                     return rule, added[::-1]
             elif rule.adds:
-                if rule.kind == "value":
-                    added.append(rule)
+                added.append(rule)
             else:
-                return (rule if rule.kind == "value" else None), added[::-1]
+                return rule, added[::-1]
         raise AssertionError(f"no rule covers {name} {point} at level {moment.level}")
-
-    def has_rate(self, name: str, level: int, point: Point) -> bool:
-        """Whether a point is advanced by the stepper: its last certain rule is a rate."""
-        moment = Moment(level, 1.0, float(self.times[level]))
-        for rule in reversed(self.ordered(name, level)):
-            if isinstance(rule.body, Condition) or rule.adds or not self._certainly(rule, name, moment, point):
-                continue
-            return rule.kind == "rate" and self.hole(name, level, point) is None
-        return False
 
     def rate_rules(self, name: str, moment: Moment, point: Point) -> list[Rule]:
         """The rates at a point, the one that defines du/dt first; `moment` is the stage, with the level it leads to."""

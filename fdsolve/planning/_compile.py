@@ -1,6 +1,5 @@
 """From phases to pieces: traced rules on disjoint boxes, ghost layers, and the checks of what they read."""
 
-import hashlib
 from dataclasses import dataclass, field
 from math import prod
 
@@ -9,7 +8,7 @@ import numpy as np
 from ..errors import PlanningError
 from ..region import Box, Part, Points
 from ..stencil import Labelled, ProfileRead, StateRead, Traced
-from ._ghosts import Halo, add_mask, ghost_pieces
+from ._ghosts import Halo, add_mask, ghost_pieces, identity
 from ._phases import FieldPhase, Hole, Phase, Span, WallSpan
 from ._pieces import NearHoles, Piece, RuleBook
 from ._problem import Problem
@@ -124,22 +123,12 @@ def _hole_pieces(book: RuleBook, name: str, hole: Hole) -> list[Piece]:
     for number, part in enumerate(hole.points.parts):
         mask, predicate = None, None
         if part.mask is not None:
-            mask = f"mask {name} hole {hole.index} {number} {_identity(hole.points)}"
+            mask = f"mask {name} hole {hole.index} {number} {identity(*hole.points.parts)}"
             add_mask(book, mask, part.mask, part.box.start)
         if hole.predicate is not None:
             predicate = book.predicate(name, hole.index, hole.assignment, hole.predicate)
         pieces.append(Piece(name, part.box, zero, mask, predicate, "hole", False, label))
     return pieces
-
-
-def _identity(points: Points) -> str:
-    """A short name of a set of points, the same for equal sets."""
-    digest = hashlib.sha1()
-    for part in points.parts:
-        digest.update(str(part.box).encode())
-        if part.mask is not None:
-            digest.update(np.packbits(part.mask).tobytes())
-    return digest.hexdigest()[:12]
 
 
 def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
@@ -148,7 +137,7 @@ def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
         for hole in one.holes:
             key = None
             if hole.predicate is None:
-                key = f"mask {name} hole {hole.index} all {_identity(hole.points)}"
+                key = f"mask {name} hole {hole.index} all {identity(*hole.points.parts)}"
                 box = hole.points.bounds()
                 add_mask(book, key, hole.points.to_mask(box), box.start)
             found.append((name, hole, key))
@@ -215,7 +204,7 @@ def _span_pieces(book: RuleBook, name: str, span: Span, points: Points, holes: N
     for part, rule in parts:
         mask = None
         if part.mask is not None:
-            mask = f"mask {name} rule {span.index} {_identity(Points((part,)))}"
+            mask = f"mask {name} rule {span.index} {identity(part)}"
             add_mask(book, mask, part.mask, part.box.start)
         pieces.append(Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label))
     return pieces

@@ -1,5 +1,6 @@
 """Ghost points: the layers beyond walls and periodic ends that rules read, each a piece like any other."""
 
+import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -96,10 +97,14 @@ def periodic_rule(book: RuleBook, name: str, side: Side) -> int:
 
 
 def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -> list[Piece]:
-    """The ghost pieces of a field, axis by axis, so that corner ghosts are filled from ghosts filled before."""
+    """The ghost pieces of a field, axis by axis, so that corner ghosts are filled from ghosts filled before.
+
+    Periodic axes come last: their ghosts repeat those of the walls beside them.
+    """
     layout = book.problem.scope.layouts[name]
-    shape, pieces = layout.space_shape, []
-    for axis_index, axis in enumerate(layout.space):
+    shape, pieces, filled = layout.space_shape, [], []
+    for axis_index in sorted(range(len(shape)), key=lambda a: layout.grid.space_axis(layout.space[a]).periodic):
+        axis = layout.space[axis_index]
         for upper in (False, True):
             width = halo[1 if upper else 0][axis_index]
             side = Side(axis_index, upper)
@@ -109,24 +114,24 @@ def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -
                 if width > shape[axis_index]:
                     raise PlanningError(
                         f"Axis `{axis}` has {shape[axis_index]} points, and a rule on `{name}` reads {width} points "
-                        f"across "
-                        f"its period. Give the axis more points."
+                        f"across its period. Give the axis more points."
                     )
                 box = _layers(Box.of_shape(shape), side, 1, width, shape)
-                box = _extend(box, axis_index, shape, halo)
+                box = _extend(box, filled, shape, halo)
                 rule = periodic_rule(book, name, side)
                 pieces.append(Piece(name, box, rule, None, None, "ghost", False, f"periodic {axis}"))
                 continue
             for span in walls:
                 if span.side == side:
-                    pieces.extend(_wall_pieces(book, name, span, width, shape, halo))
+                    pieces.extend(_wall_pieces(book, name, span, width, filled, halo))
+        filled.append(axis_index)
     return pieces
 
 
 def _wall_pieces(
-    book: RuleBook, name: str, span: WallSpan, width: int, shape: tuple[int, ...], halo: Halo
+    book: RuleBook, name: str, span: WallSpan, width: int, filled: list[int], halo: Halo
 ) -> list[Piece]:
-    axis = book.problem.scope.grid.space[span.side.axis]
+    axis, shape = book.problem.scope.grid.space[span.side.axis], book.problem.scope.layouts[name].space_shape
     if width >= shape[span.side.axis]:
         raise PlanningError(
             f"{span.assignment.describe(name)}: rules read {width} points beyond the wall of axis `{axis}`, which has "
@@ -135,15 +140,25 @@ def _wall_pieces(
     pieces = []
     for layer in range(1, width + 1):
         rule = ghost_rule(book, name, span, layer)
-        for number, part in enumerate(span.points.parts):
-            box, mask = _layers(part.box, span.side, layer, 1, shape), None
-            if part.mask is None:
-                box = _extend(box, span.side.axis, shape, halo)
-            else:
-                mask = f"mask {name} wall {span.index} {span.side.axis} {span.side.upper} {number} {layer}"
-                add_mask(book, mask, part.mask, box.start)
+        for part in span.points.parts:
+            own, mask = _layers(part.box, span.side, layer, 1, shape), None
+            box = _extend(own, filled, shape, halo)
+            if part.mask is not None:
+                grown = [(a - b, d - c) for a, b, c, d in zip(own.start, box.start, own.stop, box.stop, strict=True)]
+                mask = f"mask {name} wall {span.index} {span.side.axis} {span.side.upper} {layer} {identity(part)}"
+                add_mask(book, mask, np.pad(part.mask, grown, mode="edge"), box.start)
             pieces.append(Piece(name, box, rule, mask, None, "ghost", False, span.assignment.describe(name)))
     return pieces
+
+
+def identity(*parts: Part) -> str:
+    """A short name of a set of points, the same for equal sets."""
+    digest = hashlib.sha1()
+    for part in parts:
+        digest.update(str(part.box).encode())
+        if part.mask is not None:
+            digest.update(np.packbits(part.mask).tobytes())
+    return digest.hexdigest()[:12]
 
 
 def add_mask(book: RuleBook, key: str, mask: np.ndarray, start: tuple[int, ...]) -> None:
@@ -165,9 +180,9 @@ def _layers(box: Box, side: Side, first: int, count: int, shape: tuple[int, ...]
     return box.with_range(side.axis, -first - count + 1, -first + 1)
 
 
-def _extend(box: Box, axis: int, shape: tuple[int, ...], halo: Halo) -> Box:
+def _extend(box: Box, filled: list[int], shape: tuple[int, ...], halo: Halo) -> Box:
     """The box grown into the ghosts of the axes filled before, where it touches their ends."""
-    for other in range(axis):
+    for other in filled:
         start = -halo[0][other] if box.start[other] == 0 else box.start[other]
         stop = shape[other] + halo[1][other] if box.stop[other] == shape[other] else box.stop[other]
         box = box.with_range(other, start, stop)

@@ -104,16 +104,14 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
     for index, assignment in enumerate(problem.assignments[name]):
         condition = isinstance(assignment.rule, AbstractCondition)
         all_levels = np.logical_or.reduce([term.levels for term in assignment.terms.terms])
-        for term in assignment.terms.terms:
-            if not term.levels[level]:
-                continue
+        initial = not condition and is_initial(all_levels)
+        for points, predicate in _active_points(assignment, level):
             claims = None
             if condition:
-                _check_predicate(assignment, term.predicate, name, problem)
-                claims = claim_walls(term.points, layout) if term.predicate is None else Claims({}, term.points)
+                _check_predicate(assignment, predicate, name, problem)
+                claims = claim_walls(points, layout) if predicate is None else Claims({}, points)
                 _check_not_periodic(claims, layout, assignment, name)
-            initial = not condition and is_initial(all_levels)
-            entries.append(_Entry(index, assignment, term.points, term.predicate, initial, claims))
+            entries.append(_Entry(index, assignment, points, predicate, initial, claims))
     first = next((i for i, entry in enumerate(entries) if entry.initial), None)
     if first is None:
         return entries
@@ -121,6 +119,17 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
     moved = [entry for entry in entries[first:] if entry.claims is not None]
     stay = [entry for entry in entries[first:] if entry.claims is None]
     return entries[:first] + moved + stay
+
+
+def _active_points(assignment: Assignment, level: int) -> list[tuple[Points, Predicate | None]]:
+    """The points of an assignment at a level: those it covers in any case together, then those under predicates."""
+    active = [term for term in assignment.terms.terms if term.levels[level]]
+    certain = Points()
+    for term in active:
+        if term.predicate is None:
+            certain = certain.union(term.points)
+    found: list[tuple[Points, Predicate | None]] = [] if certain.empty else [(certain, None)]
+    return found + [(term.points, term.predicate) for term in active if term.predicate is not None]
 
 
 def _field_phase(problem: Problem, name: str, level: int) -> FieldPhase:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..region import Box, Layout, Part, Points
+from ..region import Box, Layout, Points
 
 
 @dataclass(frozen=True, order=True)
@@ -36,17 +36,21 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
     """Finds the walls that a region lies on.
 
     A box lies on the walls of the axes on which it is one point thick and at an end (`u[dict(x=0)]`: the lower wall of
-    x alone, corners included). A part with a mask lies on a wall where, away from the other walls, its points have no
-    neighbour inwards in the region. What lies on no wall is an inner region.
+    x alone, corners included). Any other region (a mask, or several boxes: corners that one box has are missing from
+    its neighbour) lies on a wall where, away from the other walls, its points have no neighbour inwards in the region.
+    What lies on no wall is an inner region.
     """
     shape, walls, inner = layout.space_shape, {}, []
+    plain = len(points.parts) == 1 and points.parts[0].mask is None
+    common = [] if plain else _mask_sides(points.to_mask(Box.of_shape(shape)))
     for part in points.parts:
-        sides = _thin_sides(part.box, shape) if part.mask is None else _mask_sides(part, shape)
+        sides = _thin_sides(part.box, shape) if part.mask is None else []
         rest = Points((part,))
-        for side in sides:
+        for side in (*sides, *(side for side in common if side not in sides)):
             at = side.index(shape)
             face = part.restrict(part.box.with_range(side.axis, at, at + 1))
-            assert face is not None
+            if face is None:
+                continue
             walls[side] = walls.get(side, Points()).union(Points((face,)))
             rest = rest.subtract(Points((face,)))
         inner.extend(rest.parts)
@@ -63,11 +67,8 @@ def _thin_sides(box: Box, shape: tuple[int, ...]) -> list[Side]:
     return found
 
 
-def _mask_sides(part: Part, shape: tuple[int, ...]) -> list[Side]:
-    assert part.mask is not None
-    full = np.zeros(shape, bool)
-    full[part.box.slices((0,) * len(shape))] = part.mask
-    found = []
+def _mask_sides(full: np.ndarray) -> list[Side]:
+    found, shape = [], full.shape
     for axis in range(len(shape)):
         for upper in (False, True):
             side = Side(axis, upper)
