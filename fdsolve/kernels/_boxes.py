@@ -70,11 +70,7 @@ def _join_transpose(
 
 
 def _cut_jvp(primals: Any, tangents: Any, **parameters: Any) -> tuple[Any, Any]:
-    out = _cut.bind(*primals, **parameters)
-    (tangent,) = tangents
-    if isinstance(tangent, ad.Zero):
-        return out, [ad.Zero.from_primal_value(value) for value in out]
-    return out, _cut.bind(tangent, **parameters)
+    return _cut.bind(*primals, **parameters), _cut.bind(*map(ad.instantiate_zeros, tangents), **parameters)
 
 
 def _join_jvp(primals: Any, tangents: Any, **parameters: Any) -> tuple[Any, Any]:

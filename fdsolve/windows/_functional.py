@@ -99,8 +99,8 @@ def kernel_map(
 ) -> Callable[..., jax.Array]:
     """The map of a table {function: keys} over arrays of `shape`; a key holds an index or a range for each axis.
 
-    >>> kernel_map({lambda x: x[0] + x[1]: ()}, (4,), (2,), (1,), ((0, 0),))(jnp.arange(4))
-    Array([1, 3, 5], dtype=int32)
+    >>> kernel_map({lambda x: x[0] + x[1]: ()}, (4,), (2,), (1,), ((0, 0),))(jnp.arange(4)).tolist()
+    [1, 3, 5]
     """
     check_kind(map_kind, map_kwargs, is_scan=False)
     run = _entry(func_map, shape, kernel_size, strides, border, relative, False)
@@ -135,8 +135,8 @@ def kernel_scan(
 ) -> Callable[..., jax.Array]:
     """As `kernel_map`, in row-major order and in place: each window sees the new values of those before it.
 
-    >>> kernel_scan({lambda x: x[0] + x[1]: ()}, (4,), (2,), (1,), ((0, 0),), True)(jnp.arange(4))
-    Array([1, 3, 5], dtype=int32)
+    >>> kernel_scan({lambda x: x[0] + x[1]: ()}, (4,), (2,), (1,), ((0, 0),), True)(jnp.arange(4)).tolist()
+    [1, 3, 5]
     """
     reverse = check_kind(scan_kind, scan_kwargs, is_scan=True)
     run = _entry(func_map, shape, kernel_size, strides, border, relative, False)

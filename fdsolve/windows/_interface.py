@@ -123,8 +123,8 @@ class kmap(_Windows):
     >>> @kmap(kernel_size=(3,))
     ... def total(x):
     ...     return jnp.sum(x)
-    >>> total(jnp.array([1, 2, 3, 4, 5]))
-    Array([ 6,  9, 12], dtype=int32)
+    >>> total(jnp.array([1, 2, 3, 4, 5])).tolist()
+    [6, 9, 12]
     """
 
     def __init__(
@@ -152,8 +152,8 @@ class kscan(_Windows):
     >>> @kscan(kernel_size=(3,))
     ... def total(x):
     ...     return jnp.sum(x)
-    >>> total(jnp.array([1, 2, 3, 4, 5]))
-    Array([ 6, 13, 22], dtype=int32)
+    >>> total(jnp.array([1, 2, 3, 4, 5])).tolist()
+    [6, 13, 22]
     """
 
     def __init__(
@@ -180,8 +180,8 @@ class smap(_Windows):
     >>> @smap(kernel_size=(2,), relative=True, offset=((2, 0),))
     ... def pair(x):
     ...     return x[0] + x[1]
-    >>> pair(jnp.array([1, 2, 3, 4, 5]))
-    Array([1, 2, 7, 9, 5], dtype=int32)
+    >>> pair(jnp.array([1, 2, 3, 4, 5])).tolist()
+    [1, 2, 7, 9, 5]
     """
 
     def __init__(
@@ -206,8 +206,8 @@ class sscan(_Windows):
     >>> @sscan(kernel_size=(3,), relative=True, offset=((2, 0),))
     ... def total(x):
     ...     return x[-1] + x[0] + x[1]
-    >>> total(jnp.array([1, 2, 3, 4, 5]))
-    Array([ 1,  2,  9, 18, 23], dtype=int32)
+    >>> total(jnp.array([1, 2, 3, 4, 5])).tolist()
+    [1, 2, 9, 18, 23]
     """
 
     def __init__(

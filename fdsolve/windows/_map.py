@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from jax import lax
 from ..errors import DeclarationError
 from ..kernels import cut_boxes, join_boxes, vectorise_function, vectorise_guarded
 from ..region import Box
-from ..stencil import ProfileRead
+from ..stencil import ProfileRead, Traced
 from ._arguments import Geometry
 from ._regions import Assignments, Lattice, Patch, split
 from ._roll import roll_view
@@ -28,6 +29,9 @@ from ._rules import (
     without_consts,
 )
 from ._window import describe
+
+MAX_SLICES = 64
+"""Overlapping windows are made of this many slices at most, else gathered entry by entry."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def _reach(program: MapProgram, patch: Patch) -> Box:
         lower = tuple(-m for m in geometry.centre)
         upper = tuple(k - 1 - m for k, m in zip(geometry.size, geometry.centre, strict=True))
     else:
-        reads = [operand.offset for operand in rule.operands] or [(0,) * geometry.ndim]
+        reads = [read.offset for read in _reads(rule)] or [(0,) * geometry.ndim]
         lower = tuple(min(o[a] for o in reads) for a in range(geometry.ndim))
         upper = tuple(max(o[a] for o in reads) for a in range(geometry.ndim))
     last = tuple(b - 1 for b in patch.box.stop)
@@ -119,7 +123,7 @@ def _evaluate(
     if isinstance(rule, WholeWindow):
         value = _evaluate_whole(program, source, origin, box, function)
     else:
-        values = [window_slice(geometry, source, box, operand.offset, origin) for operand in rule.operands]
+        values = [window_slice(geometry, source, box, read.offset, origin) for read in _reads(rule)]
         flags = [(True,) * box.ndim] * len(values)
         if held is None or not values:
             value = vectorise_function(function, values, flags, box.shape)
@@ -128,6 +132,11 @@ def _evaluate(
     if held is None:
         return value
     return jnp.where(held.reshape(held.shape + (1,) * len(program.value_shape)), value, jnp.zeros((), value.dtype))
+
+
+def _reads(rule: Traced) -> list[ProfileRead]:
+    """The entries of its window that a rule reads."""
+    return [operand for operand in rule.operands if isinstance(operand, ProfileRead)]
 
 
 def place_of(geometry: Geometry, window: tuple[Any, ...], offset: tuple[int, ...]) -> tuple[Any, ...]:
@@ -157,13 +166,37 @@ def read_window(
 def _evaluate_whole(
     program: MapProgram, source: jax.Array, origin: tuple[int, ...], box: Box, function: Any
 ) -> jax.Array:
-    def at(*place: Any) -> jax.Array:
-        return function(read_window(program.geometry, program.relative, source, place, origin))
+    """A function of whole windows, one row of windows (along the last axis) after the other.
 
-    numbers = [jnp.arange(a, b, dtype=jnp.int32) for a, b in zip(box.start, box.stop, strict=True)]
-    for axis in reversed(range(box.ndim)):
-        at = jax.vmap(at, in_axes=tuple(0 if a == axis else None for a in range(box.ndim)))
-    return at(*numbers)
+    So no more than one row's windows are ever held side by side.
+    """
+    geometry, (*lead, count) = program.geometry, box.shape
+    length = (count - 1) * geometry.strides[-1] + geometry.size[-1]
+    lower = tuple(-m for m in geometry.centre)
+
+    def row(number: jax.Array) -> jax.Array:
+        window = (*jnp.unravel_index(number, lead), 0) if lead else (0,)
+        first = tuple(p + a for p, a in zip(window, box.start, strict=True))
+        places = zip(place_of(geometry, first, lower), origin, strict=True)
+        corner = [jnp.asarray(a - o, jnp.int32) for a, o in places]
+        strip = lax.dynamic_slice(source, corner, (*geometry.size[:-1], length))
+        windows = _windows_along(strip, count, geometry.size[-1], geometry.strides[-1])
+        return jax.vmap(lambda one: function(roll_view(one) if program.relative else one))(windows)
+
+    rows = lax.map(row, jnp.arange(prod(lead), dtype=jnp.int32))
+    return rows.reshape(*box.shape, *program.value_shape)
+
+
+def _windows_along(strip: jax.Array, count: int, size: int, stride: int) -> jax.Array:
+    """The `count` windows of a strip along its last axis, on a new first axis."""
+    if count <= MAX_SLICES and count <= size:
+        return jnp.stack([strip[..., p * stride : p * stride + size] for p in range(count)])
+    if size <= MAX_SLICES:
+        stop = (count - 1) * stride + 1
+        parts = [strip[..., j : j + stop : stride] for j in range(size)]
+        return jnp.moveaxis(jnp.stack(parts, -1), -2, 0)
+    index = stride * jnp.arange(count, dtype=jnp.int32)[:, None] + jnp.arange(size, dtype=jnp.int32)
+    return jnp.moveaxis(strip[..., index], -2, 0)
 
 
 def member_mask(patch: Patch) -> jax.Array:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.extend.core as jex
@@ -114,7 +114,10 @@ def whole_rule(closed: jex.ClosedJaxpr, dtype: Any) -> WholeWindow:
     return WholeWindow(closed.jaxpr, tuple(closed.consts), np.dtype(dtype), jaxpr_key(closed.jaxpr))
 
 
-def without_consts(rule: Rule) -> Rule:
+R = TypeVar("R", bound=Traced | WholeWindow)
+
+
+def without_consts(rule: R) -> R:
     """The static part of a rule: a compiled program must not keep the arrays of the call that made it."""
     return replace(rule, consts=())
 

@@ -1,4 +1,4 @@
-"""Cutting boxes out of an array and joining them: values, gradients of any order, and batching, against plain slices."""
+"""Cutting boxes out of an array and joining them: values, gradients of any order and batches against plain slices."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def by_slices(array, places):
     return (total**2).sum()
 
 
-VALUES = np.cos(np.arange(20.0).reshape(5, 4)) + 1.7
+VALUES = jnp.cos(jnp.arange(20.0).reshape(5, 4)) + 1.7
 TRANSFORMS = {
     "value": lambda f: f(VALUES),
     "jit": lambda f: jax.jit(f)(VALUES),
@@ -35,8 +35,8 @@ TRANSFORMS = {
     "tangent": lambda f: jax.jvp(f, (VALUES,), (0.3 * VALUES,))[1],
     "hessian": lambda f: jax.hessian(f)(VALUES),
     "reverse twice": lambda f: jax.jacrev(jax.grad(f))(VALUES),
-    "batch": lambda f: jax.vmap(f, in_axes=2)(np.stack([VALUES, 2 * VALUES], 2)),
-    "gradients of a batch": lambda f: jax.vmap(jax.grad(f))(np.stack([VALUES, 2 * VALUES])),
+    "batch": lambda f: jax.vmap(f, in_axes=2)(jnp.stack([VALUES, 2 * VALUES], 2)),
+    "gradients of a batch": lambda f: jax.vmap(jax.grad(f))(jnp.stack([VALUES, 2 * VALUES])),
     "rematerialised": lambda f: jax.grad(jax.checkpoint(f))(VALUES),
 }
 
@@ -53,6 +53,6 @@ def test_one_of_two_boxes_used_and_one_batched():
     expected = np.zeros((5, 4))
     expected[2:5, 0:2] = 1
     assert_allclose(gradient, expected)
-    fixed, moved = np.ones((3, 2)), np.stack([np.full((3, 2), 2.0), np.full((3, 2), 3.0)])
+    fixed, moved = jnp.ones((3, 2)), np.stack([np.full((3, 2), 2.0), np.full((3, 2), 3.0)])
     joined = jax.vmap(lambda value: join_boxes([fixed, value], APART, (8, 5)))(moved)
     assert_allclose(joined.sum((1, 2)), [18, 24])
