@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +11,9 @@ import numpy as np
 
 from ._table import Row, show_seconds
 from ._timing import interleave
+
+Function = Callable[..., Any]
+Arguments = Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -21,25 +25,39 @@ class Settings:
 
 
 def compare(
+    settings: Settings, what: str, ours: Function, other: Function, arguments: Arguments, **options: Any
+) -> Row:
+    """A row that compares two compiled functions of the same arguments, which must agree."""
+    (row,) = compare_several(settings, [(what, ours)], other, arguments, **options)
+    return row
+
+
+def compare_several(
     settings: Settings,
-    what: str,
-    ours: Callable[..., Any],
-    other: Callable[..., Any],
-    arguments: Sequence[Any],
+    ours: Sequence[tuple[str, Function]],
+    other: Function,
+    arguments: Arguments,
     *,
     against: str = "by hand",
     bar: float | None = None,
     wants_more: bool = False,
     note: str = "",
-    tolerance: float = 1e-3,
     least: int = 5,
-) -> Row:
-    """A row that compares two compiled functions of the same arguments, which must agree."""
-    check_agreement(what, ours(*arguments), other(*arguments), tolerance)
-    samples = interleave([lambda: ours(*arguments), lambda: other(*arguments)], budget=settings.budget, least=least)
-    ratio, low, high = samples.ratio(1, 0) if wants_more else samples.ratio(0, 1)
-    shown = f"{show_seconds(samples.median(1))} ({against})"
-    return Row(what, show_seconds(samples.median(0)), shown, ratio, (low, high), bar, wants_more, note)
+    tolerance: float = 1e-4,
+) -> list[Row]:
+    """A row for each of several functions against another; all are timed in the same rounds."""
+    expected = other(*arguments)
+    for what, function in ours:
+        check_agreement(what, function(*arguments), expected, tolerance)
+    functions = [*(function for _, function in ours), other]
+    samples = interleave([partial(f, *arguments) for f in functions], budget=settings.budget, least=least)
+    shown = f"{show_seconds(samples.median(-1))} ({against})"
+    rows = []
+    for i, (what, _) in enumerate(ours):
+        ratio, low, high = samples.ratio(-1, i) if wants_more else samples.ratio(i, -1)
+        seconds = show_seconds(samples.median(i))
+        rows.append(Row(what, seconds, shown, ratio, (low, high), bar, wants_more, note))
+    return rows
 
 
 def check_agreement(what: str, ours: Any, other: Any, tolerance: float) -> None:
@@ -57,21 +75,12 @@ def gradient(function: Callable[..., Any], argument: int = 0) -> Callable[..., A
     return jax.jit(jax.grad(lambda *a: jnp.mean(jnp.square(function(*a))), argnums=argument))
 
 
-def memory_row(
-    what: str,
-    ours: Callable[..., Any],
-    other: Callable[..., Any] | None,
-    arguments: Sequence[Any],
-    size: int,
-    bar: float,
-) -> Row:
-    """The largest temporary memory of a compiled function in units of `size` bytes."""
-    held = temporary_bytes(ours, arguments) / size
-    shown = "–" if other is None else f"{temporary_bytes(other, arguments) / size:.2f} arrays (by hand)"
-    return Row(what, f"{held:.2f} arrays", shown, held, None, bar)
+def compile_for(function: Function, arguments: Arguments) -> Any:
+    """The compiled program for arguments of these shapes: a function that also tells its memory."""
+    return function.lower(*arguments).compile()  # type: ignore[attr-defined]
 
 
-def temporary_bytes(function: Callable[..., Any], arguments: Sequence[Any]) -> int:
-    """The largest temporary memory of a compiled function."""
-    found = function.lower(*arguments).compile().memory_analysis()  # type: ignore[attr-defined]
-    return int(found.temp_size_in_bytes)
+def memory_row(what: str, ours: Any, other: Any, size: int, bar: float, note: str) -> Row:
+    """The largest temporary memory of a compiled program in units of `size` bytes."""
+    held, others = (one.memory_analysis().temp_size_in_bytes / size for one in (ours, other))
+    return Row(what, f"{held:.3g} arrays", f"{others:.3g} arrays (by hand)", held, None, bar, note=note)

@@ -52,7 +52,7 @@ def heading(command: str, date: str) -> list[str]:
         f"- Command: `{command}`",
         f"- Date: {date}",
         f"- Versions: Python {platform.python_version()}, {packages}",
-        f"- Device: {device.platform} ({device.device_kind}); {_processor()}, {_num_cores()} cores",
+        f"- Device: {device.platform} ({device.device_kind}); {_processor()}, {_num_cores()} cores{_load()}",
         "- float32. Times are medians of interleaved runs, ratios medians of the ratios of each round, with their"
         " quartiles in brackets: fdsolve's time over the other's, or, in rows that say “times faster”, the other's over"
         " fdsolve's.",
@@ -72,6 +72,11 @@ def _num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _load() -> str:
+    """How busy the machine was with other work."""
+    return f"; load average {os.getloadavg()[0]:.1f} at the start" if hasattr(os, "getloadavg") else ""
+
+
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo") as lines:
@@ -83,14 +88,13 @@ def _processor() -> str:
 def section(title: str, rows: list[Row]) -> list[str]:
     """A group of rows as a Markdown table."""
     lines = [f"## {title}", "", "| what | fdsolve | other | ratio | bar | met |", "|---|---|---|---|---|---|"]
-    notes = []
+    notes: list[str] = []
     for row in rows:
-        mark = ""
-        if row.note:
-            notes.append(f"{len(notes) + 1}. {row.note}")
-            mark = f" ({len(notes)})"
+        if row.note and row.note not in notes:
+            notes.append(row.note)
+        mark = f" ({notes.index(row.note) + 1})" if row.note else ""
         lines.append(f"| {row.what}{mark} | {row.ours} | {row.other} | {_ratio(row)} | {_bar(row)} | {_met(row)} |")
-    return [*lines, "", *notes, *([""] if notes else [])]
+    return [*lines, "", *(f"{i}. {note}" for i, note in enumerate(notes, 1)), *([""] if notes else [])]
 
 
 def _ratio(row: Row) -> str:

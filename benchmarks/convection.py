@@ -9,7 +9,12 @@ TITLE = "Convection of the kernex README, all levels kept"
 LEVELS, POINTS = 500, 2000
 
 
-def rows(settings: Settings) -> list[Row]:
+def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
+    """The group's table."""
+    return [(TITLE, _rows(settings))]
+
+
+def _rows(settings: Settings) -> list[Row]:
     """500 × 2000, and the size that kernex can do."""
     size, given = f"{LEVELS} × {POINTS}", cases.arguments(LEVELS, POINTS)
     hand = cases.by_hand(LEVELS, POINTS)

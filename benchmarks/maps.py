@@ -9,7 +9,12 @@ TITLE = "Windows in parallel: five-point Laplacian by `kmap`"
 BARS = {1: 1.2, 2: 1.5, 10: 1.5}
 
 
-def rows(settings: Settings) -> list[Row]:
+def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
+    """The group's table."""
+    return [(TITLE, _rows(settings))]
+
+
+def _rows(settings: Settings) -> list[Row]:
     """One, two and ten regions at 1024², all against the hand-written form of one region."""
     num, found = 1024, []
     u = _maps.array(num)
