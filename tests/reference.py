@@ -4,6 +4,7 @@ The value of a point is that of the last assignment that covers it; same-level r
 recursion; ghosts come from the formulas of the boundary conditions. It shares no code with fdsolve.
 """
 
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -264,7 +265,12 @@ class HoleReader:
 
 def solve(declaration: Declaration) -> dict[str, np.ndarray]:
     """The reference's answer: each field's history (or its values, where there is no time)."""
-    return Reference(declaration).solve()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))  # a recurrence is as deep as it is long
+    try:
+        return Reference(declaration).solve()
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 __all__ = ["Beyond", "Cycle", "Expr", "Reference", "solve"]

@@ -1,28 +1,14 @@
 """Random boundary conditions on walls, parts of walls and holes, around random rules: fdsolve equals the reference."""
 
-from fractions import Fraction
 from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from .agreement import check
-from .declarations import (
-    Condition,
-    Declaration,
-    Expr,
-    Line,
-    Region,
-    Rule,
-    Unknown,
-    Values,
-    index,
-    laplacian,
-    name,
-    view,
-)
+from .declarations import Declaration, Expr, Line, Region, Rule, Unknown, index, laplacian, name, view
 from .reference_geometry import place_of
-from .strategies import ALL, arrays, conditions, expressions, initial, keys, reads, wall, weights
+from .strategies import ALL, arrays, conditions, expressions, initial, reads, wall, weights
 
 LEVELS = 4
 TIMES = (0.0, 0.03, LEVELS)
@@ -156,5 +142,3 @@ def inner_keys(draw: Any, size: int) -> Any:
 def test_holes(declaration: Declaration) -> None:
     check(declaration)
 
-
-assert Fraction and Values and keys and Condition

@@ -77,7 +77,8 @@ def ghost_rule(book: RuleBook, name: str, span: WallSpan, layer: int) -> int:
         coefficients = [take_value(evaluate(at_wall)) for evaluate in evaluators]
         context = RuleContext(scope, layout, reader, what)
         wall = GridWall(context, name, side, layer, on_point)
-        return assignment.rule.ghost(wall, *coefficients), at_wall.shifted_constants
+        with jax.numpy_dtype_promotion("standard"):  # real coefficients and distances meet complex fields
+            return assignment.rule.ghost(wall, *coefficients), at_wall.shifted_constants
 
     return book.number(("ghost", name, span.index, side, layer), lambda: trace(call, what, scope.dtypes[name]))
 
@@ -128,9 +129,7 @@ def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -
     return pieces
 
 
-def _wall_pieces(
-    book: RuleBook, name: str, span: WallSpan, width: int, filled: list[int], halo: Halo
-) -> list[Piece]:
+def _wall_pieces(book: RuleBook, name: str, span: WallSpan, width: int, filled: list[int], halo: Halo) -> list[Piece]:
     axis, shape = book.problem.scope.grid.space[span.side.axis], book.problem.scope.layouts[name].space_shape
     if width >= shape[span.side.axis]:
         raise PlanningError(

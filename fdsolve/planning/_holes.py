@@ -145,4 +145,5 @@ class HoleResolver:
             wall={axis: Fraction(wall.direction, 2)}, level=wall.level,
         )  # fmt: skip
         coefficients = [take_value(evaluate(local)) for evaluate in self.evaluators[wall.name, hole.index]]
-        return condition.ghost(wall, *coefficients)
+        with jax.numpy_dtype_promotion("standard"):  # as at the walls of the grid
+            return jnp.asarray(condition.ghost(wall, *coefficients))

@@ -97,7 +97,8 @@ class RuleBook:
             context = RuleContext(scope, layout, reader, what, stage=stage, resolver=resolver)
             value = take_value(evaluate(context))
             if scale is not None:
-                value = value * scale(reader)
+                with jax.numpy_dtype_promotion("standard"):  # real weights meet complex sources
+                    value = value * scale(reader)
             return value, context.shifted_constants
 
         return trace(call, what, dtype)

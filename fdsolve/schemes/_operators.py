@@ -33,7 +33,7 @@ class Derivative(AbstractView):
             weight = self.context.read_weight(self.axis, self.derivative, offsets, index, shift)
             if isinstance(weight, float) and weight == 0.0:
                 continue
-            term = weight * self.view.value(add_shifts(shift, self._along(offset)))
+            term = _times(weight, self.view.value(add_shifts(shift, self._along(offset))))
             total = term if total is None else total + term
         return total
 
@@ -64,20 +64,18 @@ class FluxDivergence(AbstractView):
         flux = [self._flux(add_shifts(shift, self._along(Fraction(side, 2)))) for side in (-1, 1)]
         offsets = (-0.5, 0.5)
         lower, upper = (self.context.read_weight(self.axis, 1, offsets, i, shift) for i in (0, 1))
-        return lower * flux[0] + upper * flux[1]
+        return _times(lower, flux[0]) + _times(upper, flux[1])
 
     def _flux(self, shift: Shift) -> jax.Array:
         context, offsets, halves = self.context, (-0.5, 0.5), (Fraction(-1, 2), Fraction(1, 2))
-        slope = sum(
-            context.read_weight(self.axis, 1, offsets, i, shift)
-            * self.view.value(add_shifts(shift, self._along(halves[i])))
-            for i in (0, 1)
-        )
+        weights = [context.read_weight(self.axis, 1, offsets, i, shift) for i in (0, 1)]
+        ends = [self.view.value(add_shifts(shift, self._along(half))) for half in halves]
+        slope = _times(weights[0], ends[0]) + _times(weights[1], ends[1])
         own = self.coefficient.parity(self.axis)
         if own is None or own == context.parity(self.axis, shift):
-            return self.coefficient.value(shift) * slope
+            return _times(self.coefficient.value(shift), slope)
         ends = [self.coefficient.value(add_shifts(shift, self._along(half))) for half in halves]
-        return 0.5 * (ends[0] + ends[1]) * slope
+        return _times(0.5 * (ends[0] + ends[1]), slope)
 
     def _along(self, offset: Fraction) -> Shift:
         return tuple(offset if name == self.axis else Fraction(0) for name in self.context.grid.names)
@@ -87,6 +85,12 @@ class FluxDivergence(AbstractView):
 
     def __repr__(self) -> str:
         return f"divergence({self.coefficient}, {self.view})"
+
+
+def _times(a: Any, b: Any) -> Any:
+    """A product in the wider dtype: weights and coefficients are real where a field may be complex."""
+    with jax.numpy_dtype_promotion("standard"):
+        return a * b
 
 
 def central_offsets(derivative: int, order: int, staggered: bool) -> tuple[float, ...]:
