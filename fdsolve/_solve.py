@@ -23,12 +23,16 @@ def plan(
     *,
     stepper: Any = None,
     save: Any = None,
+    adjoint: Any = None,
     kernel: Any = "auto",
+    monitors: Any = (),
+    progress: Any = False,
     parameters: Any = None,
     **keywords: Any,
 ) -> Plan:
     """What `solve` with the same arguments will run, and why; print it."""
     _check_kernel(kernel)
+    _check_later(adjoint, monitors, progress)
     return make_plan(fields, _join_parameters(parameters, keywords), stepper, save)
 
 

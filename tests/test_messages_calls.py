@@ -209,6 +209,10 @@ OPTIONS = {
     "at: nan": undeclared(f"{TIMES} [nan].", lambda: fd.at(float("nan"))),
     "at: None": undeclared(f"{TIMES} [None].", lambda: fd.at(None)),
     "at: traced": undeclared(f"{TIMES} list.", lambda: jax.jit(lambda s: fd.at([s]))(0.5)),
+    "at: between levels of integers": undeclared(
+        "save=fd.at(...) interpolates between levels, and `u` has dtype int64. Give times of levels.",
+        ruled(keep, initial=1, dtype=int, save=fd.at(0.3)),
+    ),
     "at: datetimes without since": undeclared(
         "save=fd.at(...): Datetimes want a Time that says when its time 0 is, got Time(0.0, 1.0, num=5). Give it "
         '`since=`, as in `since="2016-06-01"`.',

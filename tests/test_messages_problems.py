@@ -59,6 +59,15 @@ COVERAGE = {
     ),
 }
 
+
+def far_face() -> None:
+    grid = nodes(cells=True)
+    p, v = field(grid, "p"), field(grid, "v", at=dict(x="face"))
+    p[...] = lambda v: v["t-1", "x-3/2"]
+    p[0], v[...] = 0.0, 0.0
+    fd.solve((p, v))
+
+
 READS = {
     "outside": unplanned(
         'Rule `lambda` on u[...] reads `u["t-1", "x-1"]`, one point outside the lower end of axis `x`. '
@@ -79,6 +88,22 @@ READS = {
         "Rule `rate laplacian` on u[...] asks for `view`, which is not known. Known are fields: u; axes: t, x; "
         "spacings: dt, dx. Pass it to `solve` as a keyword: view=...",
         ruled(fd.rate(laplacian)),
+    ),
+    "outside, from further in": unplanned(
+        'Rule `lambda` on u[1:, 1:] reads `u["t-1", "x-3"]`, 2 points outside the lower end of axis `x`. '
+        + wall("x", "start the region at 3", 0),
+        with_line(np.s_[1:, 1:], lambda u: u["t-1", "x-3"]),
+    ),
+    "outside, beside a condition": unplanned(
+        'Rule `rate lambda` on u[...] reads `u["x-1"]`, one point outside the lower end of axis `x`. Assign a boundary '
+        "condition, at all levels, on u[0] (`u[dict(x=0)] = fd.boundary.Neumann(0.0)`), start the region at 1, or "
+        "declare the axis periodic.",
+        with_line(np.s_[3:, [0, -1]], fd.boundary.Neumann(0.0), fd.rate(lambda u: laplacian(u))),
+    ),
+    "outside, of a staggered field": unplanned(
+        'Rule `lambda` on p[...] reads `v["t-1", "x-3/2"]`, one point outside the lower end of axis `x`. '
+        + wall("x", "start the region at 1", 0).replace("u[", "v["),
+        far_face,
     ),
     "a later level": unplanned(
         'Rule `lambda` on u[...] reads `u["t+1"]`, a later level, which is not known yet. '

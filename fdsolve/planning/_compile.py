@@ -7,11 +7,12 @@ import numpy as np
 
 from ..errors import PlanningError
 from ..region import Box, Part, Points
-from ..stencil import Labelled, ProfileRead, StateRead, Traced
+from ..stencil import Traced
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
-from ._phases import FieldPhase, Hole, Phase, Span, WallSpan
+from ._phases import FieldPhase, Hole, Phase, Span
 from ._pieces import NearHoles, Piece, RuleBook
 from ._problem import Problem
+from ._reads import check_parameter_reads, check_reads, show_points
 
 
 @dataclass(eq=False)
@@ -45,8 +46,8 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -
             pieces.values.extend(ghost_pieces(book, name, phase.fields[name].walls, halos[name]))
     for phase_index, pieces in enumerate(compiled):
         for piece in (*pieces.values, *pieces.rates):
-            _check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
-            _check_parameter_reads(problem, book, phases[phase_index].fields[piece.field].walls, piece)
+            check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
+            check_parameter_reads(problem, book, phases[phase_index].fields[piece.field].walls, piece)
     _note_overwritten(problem, phases, notes)
     _note_unread_walls(problem, phases, halos, notes)
     return Compiled(compiled, halos, book, notes)
@@ -87,7 +88,7 @@ def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, h
             f"`{name}[dict({grid.space[0]}=[0, -1])] = ...`, or on an inner part."
         )
     if not one.uncovered.empty:
-        where = _show_points(problem, name, one.uncovered, level if has_time else None)
+        where = show_points(problem, name, one.uncovered, level if has_time else None)
         count = one.uncovered.count
         hint = f"an initial state, `{name}[0] = ...`" if has_time and not level else f"`{name}[...] = rule`"
         raise PlanningError(
@@ -95,7 +96,7 @@ def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, h
             f"others."
         )
     if has_time and level == 0 and not one.rates.empty:
-        where = _show_points(problem, name, one.rates, 0)
+        where = show_points(problem, name, one.rates, 0)
         raise PlanningError(
             f"Field `{name}` has no initial state on {where}: the rule there is a rate. Assign `{name}[0] = ...`."
         )
@@ -109,12 +110,6 @@ def _check_covered(problem: Problem, name: str, one: FieldPhase, phase: Phase, h
 
 def _num_points(problem: Problem, name: str) -> int:
     return prod(problem.scope.layouts[name].space_shape)
-
-
-def _show_points(problem: Problem, name: str, points: Points, level: int | None) -> str:
-    parts = [str(part.box)[1:-1] + ("" if part.mask is None else " (some)") for part in points.parts[:3]]
-    shown = " and ".join(f"{name}[{'' if level is None else f'{level}, '}{part}]" for part in parts)
-    return shown + (f" and {len(points.parts) - 3} more boxes" if len(points.parts) > 3 else "")
 
 
 def _hole_pieces(book: RuleBook, name: str, hole: Hole) -> list[Piece]:
@@ -246,131 +241,6 @@ def _find_halos(problem: Problem, book: RuleBook, phases: list[PhasePieces]) -> 
                     lower[read.field][axis] = max(lower[read.field][axis], -box.start[axis])
                     upper[read.field][axis] = max(upper[read.field][axis], box.stop[axis] - shape[axis])
     return {name: (tuple(lower[name]), tuple(upper[name])) for name in problem.names}
-
-
-def _check_reads(
-    problem: Problem,
-    book: RuleBook,
-    phases: list[Phase],
-    of_level: list[int],
-    phase: int,
-    levels: np.ndarray,
-    piece: Piece,
-) -> None:
-    """Refuses reads of levels before the first, and reads beyond walls without a condition."""
-    grid = problem.scope.grid
-    for operand in book.rules[piece.rule].operands:
-        if isinstance(operand, ProfileRead) and grid.time is not None and grid.time_name in operand.axes:
-            offset = operand.offset[0]
-            if not levels[0] + offset >= 0 or not levels[-1] + offset < grid.time.num:
-                raise PlanningError(
-                    f"{piece.label} reads `{operand.name.split(' ', 1)[1]}` {offset:+d} levels away, outside the axis "
-                    f"`{grid.time_name}`."
-                )
-        if not isinstance(operand, StateRead):
-            continue
-        if levels[0] + operand.level < 0:
-            raise PlanningError(
-                f'{piece.label} reads `{operand.field}["{grid.time_name}{operand.level}"]` at level {levels[0]}: there '
-                f"is no level {levels[0] + operand.level}. Start the region at {-operand.level}, and assign the levels "
-                f"before it."
-            )
-        served = {of_level[int(n) + operand.level] for n in levels}
-        for other in served:
-            _check_ghosts(problem, piece, operand, phases[other].fields[operand.field].walls)
-
-
-def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, walls: list[WallSpan]) -> None:
-    layout = problem.scope.layouts[read.field]
-    box, shape = piece.box.shift(read.offset), layout.space_shape
-    for axis, name in enumerate(layout.space):
-        if layout.grid.space_axis(name).periodic:
-            continue
-        for upper in (False, True):
-            beyond = box.stop[axis] - shape[axis] if upper else -box.start[axis]
-            if beyond <= 0:
-                continue
-            missing = _wall_points(problem, piece, read.offset, shape, axis, upper)
-            for span in walls:
-                if span.side.axis == axis and span.side.upper == upper:
-                    missing = missing.subtract(span.points)
-            if not missing.empty:
-                raise PlanningError(_beyond_message(problem, piece, read, name, upper, beyond, shape[axis]))
-
-
-def _wall_points(
-    problem: Problem, piece: Piece, offset: tuple[int, ...], shape: tuple[int, ...], axis: int, upper: bool
-) -> Points:
-    """The wall points behind the ghost points that a piece reads beyond one end of an axis."""
-    part = problem.store.masks[piece.mask] if piece.mask is not None else Part(piece.box)
-    moved = part.shift(offset)
-    start, stop = moved.box.start[axis], moved.box.stop[axis]
-    outside = moved.restrict(
-        moved.box.with_range(axis, shape[axis], stop) if upper else moved.box.with_range(axis, start, 0)
-    )
-    if outside is None:
-        return Points()
-    at = shape[axis] - 1 if upper else 0
-    if outside.mask is None:
-        low = [min(max(a, 0), n - 1) for a, n in zip(outside.box.start, shape, strict=True)]
-        high = [min(max(b, 1), n) for b, n in zip(outside.box.stop, shape, strict=True)]
-        return Points.of_box(Box(tuple(low), tuple(high)).with_range(axis, at, at + 1))
-    index = np.argwhere(outside.mask) + np.array(outside.box.start)
-    index = np.clip(index, 0, np.array(shape) - 1)
-    index[:, axis] = at
-    mask = np.zeros(shape, bool)
-    mask[tuple(index.T)] = True
-    return Points.of_mask(Box.of_shape(shape), mask)
-
-
-def _check_parameter_reads(problem: Problem, book: RuleBook, walls: list[WallSpan], piece: Piece) -> None:
-    """Refuses reads of a parameter beyond a wall, but where a ghost condition mirrors it along with the field."""
-    if piece.role not in ("value", "rate"):
-        return
-    grid = problem.scope.grid
-    for read in book.rules[piece.rule].operands:
-        if not isinstance(read, ProfileRead) or not read.name.startswith("parameter "):
-            continue
-        name = read.name.split(" ", 1)[1]
-        spec = problem.scope.parameters[name]
-        assert isinstance(spec, Labelled)
-        for axis, offset in zip(read.axes, read.offset, strict=True):
-            if axis == grid.time_name or grid.space_axis(axis).periodic:
-                continue
-            position, size = grid.space.index(axis), grid.space_axis(axis).size(axis in spec.faces)
-            start, stop = piece.box.start[position] + offset, piece.box.stop[position] + offset
-            for upper, beyond in ((False, -start), (True, stop - size)):
-                if beyond > 0 and not any(w.side.axis == position and w.side.upper == upper for w in walls):
-                    raise PlanningError(
-                        f'Rule {piece.label} reads the parameter `{name}` at "{axis}{offset:+d}", {_count(beyond)} '
-                        f"outside "
-                        f"the {'upper' if upper else 'lower'} end of axis `{axis}`. "
-                        f"{_bound(upper, beyond, size).capitalize()}"
-                        f", or assign `{piece.field}` a boundary condition there, which mirrors the parameter."
-                    )
-
-
-def _count(beyond: int) -> str:
-    return "one point" if beyond == 1 else f"{beyond} points"
-
-
-def _bound(upper: bool, beyond: int, size: int) -> str:
-    return f"end the region at {size - beyond}" if upper else f"start the region at {beyond}"
-
-
-def _beyond_message(
-    problem: Problem, piece: Piece, read: StateRead, axis: str, upper: bool, beyond: int, size: int
-) -> str:
-    offset = [f"{a}{o:+d}" for a, o in zip(problem.scope.grid.space, read.offset, strict=True) if o]
-    if read.level:
-        offset.insert(0, f"{problem.scope.grid.time_name}{read.level}")
-    key = ", ".join(f'"{part}"' for part in offset) or "..."
-    points, bound = _count(beyond), _bound(upper, beyond, size)
-    return (
-        f"Rule {piece.label} reads `{read.field}[{key}]`, {points} outside the {'upper' if upper else 'lower'} end of "
-        f"axis `{axis}`. Assign a boundary condition there (`{read.field}[dict({axis}={-1 if upper else 0})] = "
-        f"fd.boundary.Neumann(0.0)`), {bound}, or declare the axis periodic."
-    )
 
 
 def _note_overwritten(problem: Problem, phases: list[Phase], notes: list[str]) -> None:

@@ -127,6 +127,13 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     save_plan = (
         plan_saves(save or Every(1), grid.time) if grid.time is not None else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
     )
+    exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
+    if save_plan.interpolates and exact:
+        raise DeclarationError(
+            f"save=fd.at(...) interpolates between levels, and `{exact[0]}` has dtype "
+            f"{problem.scope.dtypes[exact[0]]}. "
+            f"Give times of levels."
+        )
     structure = Structure(
         arrays=_arrays(problem, compiled),
         rules=tuple(compiled.book.rules),

@@ -92,7 +92,7 @@ def to_precision(value: Any, real: np.dtype) -> jax.Array:
 def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) -> Any:
     if (
         value is None
-        or isinstance(value, bool | int | str | bytes)
+        or isinstance(value, bool | np.bool_ | int | str | bytes)
         or (callable(value) and not hasattr(value, "dtype"))
     ):
         return Static(value)
