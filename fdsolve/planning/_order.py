@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
+import numpy as np
+
 from ..errors import PlanningError
 from ..region import Box, Part
 from ..stencil import StateRead, Traced
@@ -265,6 +267,7 @@ def _is_associative(
         not others
         and along
         and rules[first.rule].affine
+        and np.issubdtype(rules[first.rule].dtype, np.inexact)
         and first.mask is None
         and first.predicate is None
         and not first.adds
