@@ -247,7 +247,8 @@ def _rate_growth(
     assert structure.stepper is not None
     growth = np.abs(np.asarray(structure.stepper.tableau.growth(modes)))
     exact = np.exp(np.clip(modes.real, None, 50.0))
-    return growth.max(axis=(1, 2)), (growth <= np.maximum(1.0, exact) * (1 + tolerance)).all(axis=(1, 2))
+    good = growth <= np.maximum(1.0, exact) * (1 + tolerance)
+    return growth.max(axis=(1, 2)), np.asarray(good.all(axis=(1, 2)))
 
 
 def _largest_step(stable: Callable[[np.ndarray], np.ndarray], step: float) -> float:

@@ -84,7 +84,7 @@ def _run_segment(
         state = _with_spare(state)
         turn = _turn(structure, segment, state)
     if len(gaps) > MAX_RUNS:
-        state, kept = _march_flagged(structure, step, state, segment, wanted)
+        state, kept = _march_flagged(structure, step, state, segment, wanted, turn)
         return _without_spare(state), [kept]
     for gap, count in gaps:
         state, kept = _march_saving(structure, step, state, at, gap, count, turn)
@@ -160,7 +160,7 @@ def _march_saving(
 
 
 def _march_flagged(
-    structure: Structure, step: Any, state: State, segment: Segment, wanted: Sequence[int]
+    structure: Structure, step: Any, state: State, segment: Segment, wanted: Sequence[int], turn: int
 ) -> tuple[State, Saved]:
     """Irregular saves: every level of the segment is computed in one scan, the wanted ones are written when reached."""
     marks = set(wanted)
@@ -185,6 +185,6 @@ def _march_flagged(
 
     levels = jnp.arange(segment.start, segment.stop)
     (state, history), _ = lax.scan(
-        body, (state, history), (levels, jnp.asarray(slots, jnp.int32)), unroll=_turn(state, len(slots))
+        body, (state, history), (levels, jnp.asarray(slots, jnp.int32)), unroll=min(turn, len(slots))
     )
     return state, history
