@@ -13,6 +13,7 @@ from ._table import Row, show_seconds
 
 TITLE = "Trace and compile time of a `solve` in two dimensions with ten regions"
 SIZES = (64, 512, 4096)
+WAITED = "The cores worked for less than 1 s: the process waited for other work on the machine (see the load average)."
 
 
 def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
@@ -29,7 +30,8 @@ def _rows(settings: Settings) -> list[Row]:
     for num, (planned, compiled, busy) in zip(SIZES, np.median(measured, axis=0), strict=True):
         parts = f"{show_seconds(planned)} to plan and trace + {show_seconds(compiled)} for XLA"
         total = float(planned + compiled)
-        found.append(Row(f"{num}²", f"{parts} ({show_seconds(busy)} of all cores)", "1 s", total, None, 1.0))
+        note = WAITED if total > 1.0 > busy else ""
+        found.append(Row(f"{num}²", f"{parts} ({show_seconds(busy)} of all cores)", "1 s", total, None, 1.0, note=note))
     busy = measured[..., 2]
     low, middle, high = (float(x) for x in np.percentile(busy[:, -1] / busy[:, 0], (25, 50, 75)))
     last, first = (show_seconds(float(np.median(busy[:, i]))) for i in (-1, 0))
