@@ -7,7 +7,10 @@ from ._table import Row
 
 TITLE = "Convection of the kernex README, all levels kept"
 LEVELS, POINTS = 500, 2000
-SMALL = "Both loops run about five small kernels a level, some 3 µs, so that the ratio moves with what else the machine does."
+SMALL = (
+    "Both loops run about five small kernels a level, some 3 µs, so that "
+    "the ratio moves with what else the machine does."
+)
 
 
 def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
