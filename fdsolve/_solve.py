@@ -1,6 +1,7 @@
 """The two doors: `plan` says what will run, `solve` runs it."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .errors import DeclarationError, RunError
+from .errors import DeclarationError, FdsolveWarning, RunError
 from .kernels import Arrays
 from .planning import Plan, make_plan, show_bytes, show_option
 from .region import Box
@@ -71,7 +72,23 @@ def solve(
         made.warn_if_unstable()
         _check_initial(made, run_initial(made.structure, axes, arrays))
     history, last = run(made.structure, axes, arrays)
+    if concrete:
+        _warn_not_finite(made, last)
     return Solution(made, *_finish(made, history, last))
+
+
+def _warn_not_finite(made: Plan, last: Mapping[str, jax.Array]) -> None:
+    """Warns where the last level holds nan or infinity: what was saved before may still be good."""
+    for name, array in last.items():
+        if jnp.issubdtype(array.dtype, jnp.inexact) and not bool(jnp.isfinite(array).all()):
+            wrong = np.argwhere(~np.isfinite(np.asarray(array)))
+            place = ", ".join(f"{a}={i}" for a, i in zip(made.problem.scope.grid.space, wrong[0], strict=True))
+            warnings.warn(
+                f"The last level of `{name}` is not finite at {len(wrong)} of {array.size} points, the first at {place}. "
+                f"Look at earlier levels, at the step (print the plan), and at divisions and roots in the rules.",
+                FdsolveWarning,
+                stacklevel=3,
+            )
 
 
 def _join_parameters(parameters: Any, keywords: dict[str, Any]) -> dict[str, Any]:
