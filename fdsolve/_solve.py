@@ -84,7 +84,7 @@ def _warn_not_finite(made: Plan, last: Mapping[str, jax.Array]) -> None:
             wrong = np.argwhere(~np.isfinite(np.asarray(array)))
             place = ", ".join(f"{a}={i}" for a, i in zip(made.problem.scope.grid.space, wrong[0], strict=True))
             warnings.warn(
-                f"The last level of `{name}` is not finite at {len(wrong)} of {array.size} points, the first at {place}. "
+                f"The last level of `{name}` is not finite at {len(wrong)} points, the first at {place}. "
                 f"Look at earlier levels, at the step (print the plan), and at divisions and roots in the rules.",
                 FdsolveWarning,
                 stacklevel=3,

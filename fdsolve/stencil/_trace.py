@@ -104,7 +104,7 @@ def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: An
     Its result, of any shape, is converted to `dtype`. Entries that it does not use are no operands of the rule.
     """
     (window,) = closed.in_avals
-    # Arrays the function closed over stay arrays; only integers, which may be indices, are kept as the numbers they are.
+    # Arrays the function closed over stay arrays; only integers, which may be indices, are kept as numbers.
     moved = [isinstance(c, jax.Array) or jnp.issubdtype(c.dtype, jnp.inexact) for c in closed.consts]
 
     def run(arrays: list[Any], *entries: Any) -> jax.Array:
