@@ -65,13 +65,13 @@ def declarations(draw: Any, ndim: int) -> Declaration:
     return Declaration(lines, (Unknown("u", tuple(rules)),), TIMES, used_parameters(rules, make_parameters(lines)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(declarations(1))
 def test_rules_on_overlapping_regions_of_a_line(declaration: Declaration) -> None:
     check(declaration)
 
 
-@settings(max_examples=15)
+@settings(max_examples=12)
 @given(declarations(2))
 def test_rules_on_overlapping_regions_of_a_plane(declaration: Declaration) -> None:
     check(declaration)

@@ -111,7 +111,11 @@ def test_red_and_black_points_need_no_sweep() -> None:
 
 def test_two_fields_swept_together_at_every_level() -> None:
     lines: dict[str, Any] = {"x": Line(0.0, 1.0, 7)}
-    own = [Rule(index(...), 0.2), Rule(index(ALL, slice(1, None)), 0.5 * V.at(x=-1) + 0.4 * U.at(t=-1)), initial((7,), 1)]
+    own = [
+        Rule(index(...), 0.2),
+        Rule(index(ALL, slice(1, None)), 0.5 * V.at(x=-1) + 0.4 * U.at(t=-1)),
+        initial((7,), 1),
+    ]
     other = [Rule(index(...), 0.6 * call("sin", U.at()) + 0.1 * name("t")), initial((7,), 2)]
     declaration = Declaration(lines, (Unknown("u", tuple(own)), Unknown("v", tuple(other))), (0.0, 1.0, 4))
     assert methods(declaration) == ["parallel", "scan"]
