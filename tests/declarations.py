@@ -1,4 +1,4 @@
-"""Declarations as plain data: what the properties draw, the reference evaluates and `tests.translate` hands to fdsolve."""
+"""Declarations as plain data: properties draw them, the reference evaluates them, `translate` hands them to fdsolve."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -96,7 +96,8 @@ class Region:
     """A set of points and levels.
 
     Kinds: "index" (one key an axis, time first), "loc" (by axis name: a coordinate or a pair of ends), "where" (an
-    expression that is positive inside), "mask" (a boolean array), "|", "&", "-", "~" (of regions), "place" (coordinates).
+    expression that is positive inside), "mask" (a boolean array), "|", "&", "-", "~" (of regions), "place"
+    (coordinates).
     """
 
     kind: str

@@ -254,9 +254,11 @@ class HoleReader:
             if self._cut(further):
                 break
             inner = further
+        # Arrays are given for the points of the hole, all else is taken on this side of its wall.
+        places = [path[first] if isinstance(c, Values) else base for c in rule.body.coefficients]
         found = [
-            self.reference.coefficient(rule, c, self.moment, self.name, base, (axis, step))
-            for c in rule.body.coefficients
+            self.reference.coefficient(rule, c, self.moment, self.name, at, (axis, step))
+            for c, at in zip(rule.body.coefficients, places, strict=True)
         ]
         value = self.reference.value(self.moment, self.name, inner)
         ghost = _along(base, axis, base[axis] + step * layer)

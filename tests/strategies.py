@@ -51,7 +51,7 @@ def reads(
 def expressions(
     draw: Any, read: st.SearchStrategy[Expr], known: Sequence[Expr], nonlinear: bool = True, most: int = 3
 ) -> Expr:
-    """A weighted sum of one to `most` terms: reads, their products with coordinates and parameters, functions of them."""
+    """A weighted sum of at most `most` terms: reads, their products with coordinates and parameters, functions."""
     kinds = ["read", "read", "scaled", "known"] + ["sin", "product", "choose"] * nonlinear
     total: Any = None
     for _ in range(draw(st.integers(1, most))):

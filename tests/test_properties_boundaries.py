@@ -60,7 +60,7 @@ def walled(draw: Any, kind: str, rate: bool, faces: frozenset[str] = frozenset()
             if not lines[axis].periodic:
                 there = tuple(n for b, n in enumerate(shape) if b != a)
                 region = wall(lines, axis, upper)
-                rules.append(Rule(region, draw(conditions(known + [U.at()], there, ghosts))))
+                rules.append(Rule(region, draw(conditions([*known, U.at()], there, ghosts))))
     for _ in range(draw(st.integers(0, 3))):
         a = draw(st.sampled_from([a for a, axis in enumerate(axes) if not lines[axis].periodic]))
         region, whole = draw(wall_regions(shape, a))

@@ -1,4 +1,4 @@
-"""Operators, staggered and stretched axes, coupled fields, complex numbers and single precision against the reference."""
+"""Operators, staggered and stretched axes, complex numbers and single precision: fdsolve equals the reference."""
 
 from fractions import Fraction
 from typing import Any

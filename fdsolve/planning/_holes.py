@@ -140,9 +140,11 @@ class HoleResolver:
     def _ghost(self, context: RuleContext, hole: Hole, wall: HoleWall) -> jax.Array:
         condition = hole.assignment.rule
         axis = context.grid.space[wall.axis]
+        # An array was given for the points of the hole: it is read there, beyond the wall.
+        inside = tuple(b + wall.direction * (a == wall.axis) for a, b in enumerate(wall.base))
         local = RuleContext(
             context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
-            wall={axis: Fraction(wall.direction, 2)}, level=wall.level,
+            wall={axis: Fraction(wall.direction, 2)}, level=wall.level, entry=inside,
         )  # fmt: skip
         coefficients = [take_value(evaluate(local)) for evaluate in self.evaluators[wall.name, hole.index]]
         with jax.numpy_dtype_promotion("standard"):  # as at the walls of the grid

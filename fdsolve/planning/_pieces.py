@@ -137,7 +137,7 @@ class RuleBook:
         axes = labelled.axes
 
         def read(context: RuleContext) -> Any:
-            moved = {**dict(zip(layout.space, context.base, strict=True)), scope.grid.time_name: context.level}
+            moved = {**dict(zip(layout.space, context.entry, strict=True)), scope.grid.time_name: context.level}
             offset = tuple(moved[axis] for axis in axes)
             return context.reader(ProfileRead(key, axes, offset), (), array.dtype)
 

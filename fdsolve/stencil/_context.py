@@ -33,7 +33,8 @@ class RuleContext(AbstractContext):
     """Where a rule stands (`target`, moved by `base` points), what it may read, and who answers.
 
     `stage` marks a rate: it reads the stage and no older level. `wall` moves coordinates (not reads) by half steps, for
-    coefficients of a condition on a wall between points; `level` moves all to an older level, whose values are read.
+    coefficients of a condition on a wall between points; `level` moves all to an older level, whose values are read;
+    `entry` is the index offset at which arrays assigned to a region are read, where that is not the point itself.
     """
 
     scope: Scope
@@ -46,11 +47,13 @@ class RuleContext(AbstractContext):
     wall: dict[str, Fraction] = field(default_factory=dict)
     resolver: FieldResolver | None = None
     level: int = 0
+    entry: tuple[int, ...] = ()
     shifted_constants: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.grid = self.scope.grid
         self.base = self.base or (0,) * len(self.grid.space)
+        self.entry = self.entry or self.base
 
     def read_field(self, name: str, shift: Shift) -> jax.Array:
         level, offset = self._level(name, shift), self._index_offset(name, self.scope.layouts[name], shift)
