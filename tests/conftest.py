@@ -25,7 +25,5 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Must come before the first import of fdsolve: only modules imported after this line are checked.
 jaxtyping.install_import_hook("fdsolve", "beartype.beartype")
 
-hypothesis.settings.register_profile(
-    "fdsolve", deadline=None, derandomize=True, max_examples=25, print_blob=True
-)
+hypothesis.settings.register_profile("fdsolve", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 hypothesis.settings.load_profile("fdsolve")

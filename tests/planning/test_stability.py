@@ -23,7 +23,7 @@ def field(rule, g, initial=0.0, start=1):
 H = 1 / 20
 CASES = {
     "upwind": (lambda u, c, dt, dx: u["t-1"] - c * dt / dx * (u["t-1"] - u["t-1", "x-1"]), 1, dict(c=2.0), H / 2.0),
-    "explicit diffusion in 2-D": (lambda u, c, dt: u["t-1"] + c * dt * laplacian(u, at="t-1"), 2, dict(c=0.5), H**2 / 4 / 0.5),
+    "explicit diffusion": (lambda u, c, dt: u["t-1"] + c * dt * laplacian(u, at="t-1"), 2, dict(c=0.5), H**2 / 4 / 0.5),
     "central and forward": (lambda u, c, dt: u["t-1"] - c * dt * derivative(u, "x", at="t-1"), 1, dict(c=1.0), 0.0),
     "lax-friedrichs": (
         lambda u, c, dt, dx: 0.5 * (u["t-1", "x+1"] + u["t-1", "x-1"])
