@@ -1,8 +1,8 @@
 """The march along time: segments of levels with one structure, and the levels that are saved on the way.
 
-While marching, the state holds one array more than the levels kept: the new level is written into it, and the oldest
-becomes the next spare. Unrolled by as many steps as there are arrays, every array is back in its place after each turn
-of the loop, so that XLA copies none of them.
+While marching over large arrays, the state holds one more than the levels kept: the new level is written into it, and
+the oldest becomes the next spare. Unrolled by as many steps as there are arrays, every array is back in its place after
+each turn of the loop, so that XLA copies none of them.
 """
 
 from collections.abc import Sequence
@@ -79,20 +79,19 @@ def _run_segment(
     saved: list[Saved] = []
     at = segment.start
     step = partial(_step, structure, segment, arrays, axes)
-    turn = 1
-    if segment.stop - segment.start > 1:
+    turn = _turn(structure, segment)
+    if turn > 1:
         state = _with_spare(state)
-        turn = _turn(structure, segment, state)
     if len(gaps) > MAX_RUNS:
         state, kept = _march_flagged(structure, step, state, segment, wanted, turn)
-        return _without_spare(state), [kept]
+        return _without_spare(state) if turn > 1 else state, [kept]
     for gap, count in gaps:
         state, kept = _march_saving(structure, step, state, at, gap, count, turn)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
         state = _march(step, state, at, segment.stop - at, turn)
-    return _without_spare(state) if segment.stop - segment.start > 1 else state, saved
+    return _without_spare(state) if turn > 1 else state, saved
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:
@@ -132,16 +131,20 @@ def _march(step: Any, state: State, start: Any, count: int, turn: int) -> State:
     return state
 
 
-def _turn(structure: Structure, segment: Segment, state: State) -> int:
-    """Steps after which every array is back in its place; 1 where copies are cheap, or compiling more steps is dear."""
-    turn = lcm(*(len(levels) for levels in state.values()))
+def _turn(structure: Structure, segment: Segment) -> int:
+    """Steps after which every array, a spare one included, is back in its place.
+
+    1, and then without a spare, where copies are cheap or compiling more steps is dear.
+    """
+    turn = lcm(*(max(one.kept, 1) + 1 for one in structure.arrays))
     pieces = 0
     for number in set(segment.phases):
         phase = structure.phases[number]
         repeats = len(structure.stepper.tableau.stages) if phase.rates and structure.stepper is not None else 1
         pieces += repeats * (len(phase.stages) + len(phase.rates))
     largest = max(prod(one.shape) for one in structure.arrays)
-    return turn if largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES else 1
+    pays = largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES
+    return turn if pays and segment.stop - segment.start > 1 else 1
 
 
 def _march_saving(
