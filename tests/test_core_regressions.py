@@ -142,3 +142,28 @@ def test_complex_fields_on_stretched_axes_under_strict_promotion() -> None:
     u[0] = lambda x, y: x * y
     result = np.asarray(fd.solve(u)["u"])
     assert np.isfinite(result).all() and np.abs(result.imag).max() > 1e-4
+
+
+def test_a_hole_shaped_by_a_parameter_is_zero_inside() -> None:
+    """Next to it everything is as beside the same hole of a fixed shape, inside it nothing depends on the rules."""
+    found = []
+    for predicate, values in (
+        (lambda x, y: x * x + y * y < 0.04, {}),
+        (lambda x, y, r: x * x + y * y < r * r, {"r": 0.2}),
+    ):
+        axes = {axis: fd.Axis(-0.5, 0.5, 7) for axis in "xy"}
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=3), **axes))
+        u[...] = lambda u: 0.2 * (u["t-1", "x-1"] + u["t-1", "x+1"] + u["t-1", "y+1"] + u["t-1"])
+        u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = fd.boundary.Neumann(0.1)
+        u[fd.where(predicate)] = fd.boundary.Neumann(0.3)
+        u[0] = lambda x, y: 1.0 + x + y
+        found.append(np.nan_to_num(np.asarray(fd.solve(u, **values)["u"])))
+    np.testing.assert_allclose(*found, atol=1e-14)
+
+
+def test_an_array_over_later_levels_holds_from_their_first_stage_on() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, 4)))
+    u[1:] = fd.rate(np.ones((2, 4)))
+    u[0] = 0.0
+    history = np.asarray(fd.solve(u, stepper=fd.schemes.Heun())["u"])
+    np.testing.assert_allclose(history[:, 0], [0.0, 0.5, 1.0])

@@ -74,7 +74,7 @@ def walled(draw: Any, kind: str, rate: bool, faces: frozenset[str] = frozenset()
     return Declaration(lines, (Unknown("u", tuple(rules), faces),), TIMES, parameters, stepper)
 
 
-@settings(max_examples=20)
+@settings(max_examples=16)
 @given(st.sampled_from(["nodes", "cells", "mixed", "stretched"]).flatmap(lambda kind: walled(kind, False)))
 def test_conditions_around_an_update_rule(declaration: Declaration) -> None:
     check(declaration)
@@ -137,7 +137,7 @@ def inner_keys(draw: Any, size: int) -> Any:
     return draw(st.sampled_from([a, slice(a, draw(st.integers(a + 1, size - 2)))]))
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(st.booleans().flatmap(holed))
 def test_holes(declaration: Declaration) -> None:
     check(declaration)

@@ -99,7 +99,7 @@ def _older(expr: Any) -> Any:
     return Expr(expr.op, tuple(_older(part) for part in expr.args))
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(differenced())
 def test_operators_on_uniform_and_stretched_axes(declaration: Declaration) -> None:
     check(declaration)
@@ -131,7 +131,7 @@ def staggered(draw: Any) -> Declaration:
     return Declaration(lines, tuple(unknowns), TIMES, parameters)
 
 
-@settings(max_examples=9)
+@settings(max_examples=7)
 @given(staggered())
 def test_staggered_fields(declaration: Declaration) -> None:
     check(declaration)

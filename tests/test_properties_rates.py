@@ -70,13 +70,13 @@ def amendments(draw: Any, lines: dict[str, Line], shape: tuple[int, ...], read: 
     return Rule(region, draw(expressions(read, known, most=2)), "rate", adds=kind == "adds")
 
 
-@settings(max_examples=9)
+@settings(max_examples=7)
 @given(evolving(1, ("u",)))
 def test_rates_on_a_line(declaration: Declaration) -> None:
     check(declaration)
 
 
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(evolving(2, ("u", "v")))
 def test_coupled_rates_on_a_plane(declaration: Declaration) -> None:
     check(declaration)

@@ -65,19 +65,19 @@ def declarations(draw: Any, ndim: int) -> Declaration:
     return Declaration(lines, (Unknown("u", tuple(rules)),), TIMES, used_parameters(rules, make_parameters(lines)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=14)
 @given(declarations(1))
 def test_rules_on_overlapping_regions_of_a_line(declaration: Declaration) -> None:
     check(declaration)
 
 
-@settings(max_examples=12)
+@settings(max_examples=9)
 @given(declarations(2))
 def test_rules_on_overlapping_regions_of_a_plane(declaration: Declaration) -> None:
     check(declaration)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(declarations(3))
 def test_rules_on_overlapping_regions_of_space(declaration: Declaration) -> None:
     check(declaration)

@@ -75,13 +75,13 @@ def tangles(draw: Any) -> Declaration:
     return Declaration(lines, tuple(unknowns))
 
 
-@settings(max_examples=14)
+@settings(max_examples=10)
 @given(sweeps(1, ("u",)))
 def test_a_recurrence_along_a_line(declaration: Declaration) -> None:
     assert check(declaration)
 
 
-@settings(max_examples=14)
+@settings(max_examples=10)
 @given(sweeps(2, ("u",)))
 def test_a_sweep_of_a_plane(declaration: Declaration) -> None:
     assert check(declaration)
@@ -99,7 +99,7 @@ def test_coupled_fields_swept_at_every_level(declaration: Declaration) -> None:
     assert check(declaration)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(tangles())
 def test_regions_that_look_in_any_direction(declaration: Declaration) -> None:
     check(declaration)

@@ -17,7 +17,7 @@ from ..region import Box, Coordinates, Index, Layout
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """An array over whole axes of a layout; entries outside the region it was given for are zero."""
+    """An array over whole axes of a layout; entries outside the region it was given for have no meaning."""
 
     axes: tuple[str, ...]
     array: Any
@@ -113,12 +113,16 @@ def _embed(value: Any, selection: Any, layout: Layout, what: str) -> Labelled:
 
 
 def _spread(array: Any, position: int, places: np.ndarray, size: int) -> Any:
-    """The array with its entries at `places` of an axis of `size`, zero elsewhere."""
+    """The array with its entries at `places` of an axis of `size`, and elsewhere the entry before (or the first).
+
+    What lies elsewhere is no value of the region, but the stages of a step from the level before the region's first
+    one interpolate from there: they find the first entry.
+    """
     if np.array_equal(places, np.arange(size)):
         return array
-    array = jnp.asarray(array)
-    full = jnp.zeros((*array.shape[:position], size, *array.shape[position + 1 :]), array.dtype)
-    return full.at[(slice(None),) * position + (places,)].set(array)
+    order = np.argsort(places)
+    before = np.searchsorted(places[order], np.arange(size), side="right") - 1
+    return jnp.take(jnp.asarray(array), order[np.maximum(before, 0)], axis=position)
 
 
 def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.ndarray]) -> Labelled:

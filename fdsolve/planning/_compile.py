@@ -61,8 +61,6 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
         one = phase.fields[name]
         _check_covered(problem, name, one, phase, has_time)
         result.given[name] = one.rates
-        for hole in one.holes:
-            result.values.extend(_hole_pieces(book, name, hole))
     holes = _near_holes(book, phase)
     for name in problem.names:
         one = phase.fields[name]
@@ -72,6 +70,9 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
                 continue
             into = result.rates if span.kind == "rate" else result.values
             into.extend(_span_pieces(book, name, span, points, holes))
+        # After the rules: those reach into a hole whose shape is not known yet.
+        for hole in one.holes:
+            result.values.extend(_hole_pieces(book, name, hole))
     return result
 
 
