@@ -70,11 +70,11 @@ def solve(
     _check_memory(made)
     if concrete:
         made.warn_if_unstable()
-        _check_initial(made, run_initial(made.structure, axes, arrays))
-    history, last = run(made.structure, axes, arrays)
+        _check_initial(made, run_initial(made.structure.first_level, axes, arrays))
+    history, last, hidden = run(made.structure, axes, arrays)
     if concrete:
         _warn_not_finite(made, last)
-    return Solution(made, *_finish(made, history, last))
+    return Solution(made, *_finish(made, history, last, hidden))
 
 
 def _warn_not_finite(made: Plan, last: Mapping[str, jax.Array]) -> None:
@@ -177,7 +177,7 @@ def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
 
 
 def _finish(
-    made: Plan, history: Mapping[str, jax.Array], last: Mapping[str, jax.Array]
+    made: Plan, history: Mapping[str, jax.Array], last: Mapping[str, jax.Array], hidden: Mapping[str, jax.Array]
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     """Histories at the wanted times, holes marked by nan."""
     histories, finals = {}, {}
@@ -191,13 +191,17 @@ def _finish(
             array = array[left] * (1 - share) + array[right] * share
         elif made.save.left != tuple(range(len(made.save.levels))):
             array = array[jnp.asarray(made.save.left)]
-        histories[name], finals[name] = _mark_holes(made, name, array), _mark_holes(made, name, last[name])
+        histories[name] = _mark_holes(made, name, array, hidden)
+        finals[name] = _mark_holes(made, name, last[name], hidden)
     return histories, finals
 
 
-def _mark_holes(made: Plan, name: str, array: jax.Array) -> jax.Array:
-    points = made.holes[name]
-    if points.empty or not jnp.issubdtype(array.dtype, jnp.inexact):
+def _mark_holes(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax.Array]) -> jax.Array:
+    """The array with nan inside holes, of a fixed shape or `hidden` by parameters; integers keep their zeros."""
+    points, nan = made.holes[name], jnp.nan
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
         return array
-    mask = points.to_mask(Box.of_shape(array.shape[array.ndim - len(made.problem.scope.grid.space) :]))
-    return jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)
+    if not points.empty:
+        mask = points.to_mask(Box.of_shape(array.shape[array.ndim - len(made.problem.scope.grid.space) :]))
+        array = jnp.where(mask, jnp.asarray(nan, array.dtype), array)
+    return jnp.where(hidden[name], jnp.asarray(nan, array.dtype), array) if name in hidden else array

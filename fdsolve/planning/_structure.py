@@ -1,6 +1,6 @@
 """The structure of a plan: all that decides what is computed, and no array."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..region import Box
 from ..schemes import AbstractStepper
@@ -67,6 +67,12 @@ class Structure:
     saved_levels: tuple[int, ...]
     stepper: AbstractStepper | None
     time_axis: str | None
+
+    @property
+    def first_level(self) -> "Structure":
+        """The structure of the first level alone: the same whatever is saved, or done later."""
+        first = self.phases[self.segments[0].phases[0]]
+        return replace(self, phases=(first,), segments=(Segment(0, 1, (0,)),), saved_levels=(), stepper=None)
 
     def array(self, name: str) -> Array:
         """The storage of a field."""

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Arrays, take_box
-from ..planning import Segment, Structure
+from ..kernels import Arrays, Level, selector, take_box
+from ..planning import Parallel, Segment, Structure
 from ._level import State, make_level
 
 MAX_RUNS = 8
@@ -25,8 +25,8 @@ Saved = dict[str, jax.Array]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Saved, Saved]:
-    """Runs a plan: the saved levels of each field, stacked, and the last level. Shapes are those of the fields."""
+def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Saved, Saved, Saved]:
+    """Runs a plan: the saved levels of each field, stacked, the last level, and where holes hide points of it."""
     state: State = {
         one.name: tuple(jnp.zeros(one.padded_shape, one.dtype) for _ in range(max(one.kept, 1)))
         for one in structure.arrays
@@ -39,7 +39,7 @@ def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Sa
         one.name: jnp.concatenate([part[one.name] for part in parts]) if len(parts) > 1 else parts[0][one.name]
         for one in structure.arrays
     }
-    return history, _interiors(structure, state)
+    return history, _interiors(structure, state), _hidden_points(structure, axes, arrays)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -51,6 +51,21 @@ def run_initial(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> 
     }
     first = structure.phases[structure.segments[0].phases[0]]
     return _interiors(structure, _push(structure, state, make_level(structure, first, arrays, state, 0, axes)))
+
+
+def _hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
+    """By field, where holes lie whose shape depends on parameters."""
+    level, hidden = Level(structure, arrays, {}, {}, 0, 1.0, None), {}
+    for stage in structure.phases[structure.segments[-1].phases[-1]].stages:
+        for piece in (stage.piece,) if isinstance(stage, Parallel) else stage.pieces:
+            if piece.role == "hole" and piece.predicate is not None:
+                held = selector(level, piece, axes, piece.box)
+                assert held is not None
+                shape = structure.array(piece.field).shape
+                mask = hidden.get(piece.field, jnp.zeros(shape, bool))
+                here = take_box(mask, (0,) * len(shape), piece.box) | held
+                hidden[piece.field] = lax.dynamic_update_slice(mask, here, piece.box.start)
+    return hidden
 
 
 def _interiors(structure: Structure, state: State) -> Saved:
