@@ -152,7 +152,7 @@ CALENDAR = {
         lambda: Time(0, 1, num=2, since="2016-01-01", units="months")
     ),
     "Times on a Time axis with `since` must be datetimes without gaps, got NaT among them. " + WHEN: (
-        lambda: DAY.to_number(np.datetime64("NaT"))
+        lambda: DAY.to_number(np.datetime64("NaT", "ns"))
     ),
     f"Times on a Time axis with `since` must be datetimes, got 5. {WHEN}": lambda: DAY.to_number(5),
     f"must be datetimes, got datetime.datetime(2016, 6, 1, 0, 0, tzinfo=datetime.timezone.utc). {WHEN}": (
