@@ -68,17 +68,26 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
     it as a function of that.
     """
     found: dict[Operand, _Found] = {}
+    real = jnp.finfo(dtype).dtype if jnp.issubdtype(dtype, jnp.complexfloating) else None
 
-    def discover(seed: jax.Array) -> Any:
+    def is_weak(operand: Operand) -> bool:
+        """Real scalars (time, coordinates, coefficients) mix with complex fields as Python numbers do."""
+        spec = found[operand]
+        return real is not None and spec.shape == () and spec.dtype == real and not isinstance(operand, StateRead)
+
+    def discover(seed: jax.Array, weak_seed: jax.Array) -> Any:
         def reader(operand: Operand, shape: tuple[int, ...], of: Any) -> jax.Array:
             found.setdefault(operand, _Found(shape, of))
+            if is_weak(operand):
+                return weak_seed
             return jnp.broadcast_to(jax.lax.convert_element_type(seed, of), shape)
 
         with explained(what):
             result = call(reader)[0]
         return _checked_scalar(result, what, dtype)
 
-    jax.make_jaxpr(discover)(np.float32(0.5))
+    weak_seed = jax.ShapeDtypeStruct((), real or np.dtype(np.float32), weak_type=True)
+    jax.make_jaxpr(discover)(np.float32(0.5), weak_seed)
     operands = tuple(sorted(found, key=lambda o: (type(o).__name__, repr(o))))
     num_shifted = 0
 
@@ -90,7 +99,7 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
         num_shifted = len(shifted)
         return (_checked_scalar(result, what, dtype), *shifted)
 
-    specs = [jax.ShapeDtypeStruct(found[o].shape, found[o].dtype) for o in operands]
+    specs = [jax.ShapeDtypeStruct(found[o].shape, found[o].dtype, weak_type=is_weak(o)) for o in operands]
     closed = jax.make_jaxpr(record)(*specs)
     if num_shifted:
         _check_shifted(closed, operands, what)
