@@ -11,6 +11,10 @@ from ._structure import PhaseStructure, Structure
 
 MAX_ROWS = 24
 MAX_READS = 4
+_KERNELS = (
+    "At once: all that is read is known by then. Kernels: slices (fused shifted slices, which serve every rule), "
+    "rows (the same on a sweep's rows)."
+)
 
 
 def describe(
@@ -34,6 +38,7 @@ def describe(
         where = _show_levels(structure, number)
         lines.append(f"  {where}:" if where else "  Evaluation:")
         lines += ["    " + row for row in _table(_rows(structure, grid.space, phase))]
+    lines.append(f"  {_KERNELS}")
     lines.append(f"  {saved}")
     lines.append(f"  {_show_stability(stability)}")
     lines += [f"  Note: {note}" for note in notes]
