@@ -13,9 +13,9 @@ from jax.core import Tracer
 from ..errors import DeclarationError, PlanningError
 from ..region import Layout, signature_of
 from ..schemes import weights as finite_difference_weights
-from ..views import AbstractContext, AbstractView, CoordinateView, FieldView, ParameterView, Shift, show_shift
+from ..views import AbstractContext, AbstractView, FieldView, ParameterView, Shift, show_shift
 from ._operands import Operand, ProfileRead, StateRead, WholeRead
-from ._scope import Labelled, Scope, Static, WholeArray
+from ._scope import Labelled, Scope, Static
 
 Reader = Callable[[Operand, tuple[int, ...], Any], jax.Array]
 """Gives the (traced) value of an operand of a shape and dtype."""
@@ -244,14 +244,3 @@ def pick_component(result: Any, component: int, names: tuple[str, ...], what: st
             f"{', '.join(names)}."
         )
     return result[component]
-
-
-__all__ = [
-    "CoordinateView",
-    "FieldResolver",
-    "Reader",
-    "RuleContext",
-    "WholeArray",
-    "pick_component",
-    "take_value",
-]
