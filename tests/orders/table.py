@@ -11,7 +11,8 @@ class Row:
     """One line of the table.
 
     `error(n)` solves a problem with a known solution on a grid of about n points an axis and returns the error in
-    `norm` ("max" or "L1"); `sizes` are two or three of them, coarse to fine. `why` explains an order below the scheme's.
+    `norm` ("max" or "L1"); `sizes` are two or three of them, coarse to fine. `why` explains an order below the
+    scheme's.
     """
 
     scheme: str
