@@ -9,6 +9,7 @@ from ..errors import PlanningError
 from ..region import Box, Part, Points
 from ..stencil import Traced
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
+from ._near import split_near_walls
 from ._phases import FieldPhase, Hole, Phase, Span
 from ._pieces import NearHoles, Piece, RuleBook
 from ._problem import Problem
@@ -48,6 +49,7 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -
         for piece in (*pieces.values, *pieces.rates):
             check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
             check_parameter_reads(problem, book, phases[phase_index].fields[piece.field].walls, piece)
+    notes.extend(book.notes)
     _note_overwritten(problem, phases, notes)
     _note_unread_walls(problem, phases, halos, notes)
     return Compiled(compiled, halos, book, notes)
@@ -69,7 +71,7 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
             if points.empty:
                 continue
             into = result.rates if span.kind == "rate" else result.values
-            into.extend(_span_pieces(book, name, span, points, holes))
+            into.extend(_span_pieces(book, phase, name, span, points, holes))
         # After the rules: those reach into a hole whose shape is not known yet.
         for hole in one.holes:
             result.values.extend(_hole_pieces(book, name, hole))
@@ -182,17 +184,21 @@ def _refuse_idle_sums(problem: Problem, phases: list[Phase], notes: list[str]) -
                 notes.append(f"{label} adds a rate where values are set: it has no effect there")
 
 
-def _span_pieces(book: RuleBook, name: str, span: Span, points: Points, holes: NearHoles) -> list[Piece]:
+def _span_pieces(book: RuleBook, phase: Phase, name: str, span: Span, points: Points, holes: NearHoles) -> list[Piece]:
     label = span.assignment.describe(name)
-    plain = book.rule(name, span.index, span.assignment, ())
-    parts: list[tuple[Part, int]] = [(part, plain) for part in points.parts]
-    read = {r.field for r in book.rules[plain].reads}
-    relevant = tuple(item for item in holes if item[0] in read)
-    if relevant:
-        near = _dilated(book.rules[plain], relevant, book.problem.scope.layouts[name].space_shape)
-        close, far = _as_one_part(points.intersect(near)), points.subtract(near)
-        beside = book.rule(name, span.index, span.assignment, relevant) if not close.empty else plain
-        parts = [(part, plain) for part in far.parts] + [(part, beside) for part in close.parts]
+    away = book.rule(name, span.index, span.assignment)
+    parts: list[tuple[Part, int]] = []
+    groups = split_near_walls(book.problem, phase.fields, name, book.rules[away], book.rooms[away], points)
+    for group, walls in groups:
+        plain = book.rule(name, span.index, span.assignment, (), walls)
+        read = {r.field for r in book.rules[plain].reads}
+        relevant = tuple(item for item in holes if item[0] in read)
+        if relevant:
+            near = _dilated(book.rules[plain], relevant, book.problem.scope.layouts[name].space_shape)
+            close, group = _as_one_part(group.intersect(near)), group.subtract(near)
+            beside = book.rule(name, span.index, span.assignment, relevant, walls) if not close.empty else plain
+            parts += [(part, beside) for part in close.parts]
+        parts += [(part, plain) for part in group.parts]
     predicate = None
     if span.predicate is not None:
         predicate = book.predicate(name, span.index, span.assignment, span.predicate)

@@ -25,6 +25,7 @@ from ..stencil import (
 )
 from ._arrays import check_range, label_assigned, warn_of_gaps
 from ._holes import HoleResolver
+from ._near import NearWalls
 from ._phases import Hole
 from ._problem import Problem, to_precision
 
@@ -58,6 +59,8 @@ class RuleBook:
     def __init__(self, problem: Problem):
         self.problem = problem
         self.rules: list[Traced] = []
+        self.rooms: dict[int, frozenset[str]] = {}
+        self.notes: list[str] = []
         self._numbers: dict[Any, int] = {}
 
     def number(self, key: Any, make: Callable[[], Traced]) -> int:
@@ -72,12 +75,17 @@ class RuleBook:
         dtype = self.problem.scope.dtypes[field_name]
         return self.number(("constant", np.dtype(dtype).str, value), lambda: constant_rule(value, dtype))
 
-    def rule(self, name: str, index: int, assignment: Assignment, holes: NearHoles) -> int:
-        """The rule of an assignment to field `name`, near `holes` or away from them."""
-        key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes))
-        return self.number(key, lambda: self._trace_rule(name, index, assignment, holes))
+    def rule(self, name: str, index: int, assignment: Assignment, holes: NearHoles = (), near: NearWalls = ()) -> int:
+        """The rule of an assignment to field `name`, near `holes` and open walls or away from them."""
+        key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes), near)
+        rooms: set[str] = set()
+        number = self.number(key, lambda: self._trace_rule(name, index, assignment, holes, near, rooms))
+        self.rooms.setdefault(number, frozenset(rooms))
+        return number
 
-    def _trace_rule(self, name: str, index: int, assignment: Assignment, holes: NearHoles) -> Traced:
+    def _trace_rule(
+        self, name: str, index: int, assignment: Assignment, holes: NearHoles, near: NearWalls, rooms: set[str]
+    ) -> Traced:
         scope, what = self.problem.scope, f"Rule {assignment.describe(name)}"
         layout, dtype = scope.layouts[name], scope.dtypes[name]
         stage = isinstance(assignment.rule, Rate)
@@ -94,7 +102,10 @@ class RuleBook:
         resolver = HoleResolver(self, holes, what) if holes else None
 
         def call(reader: Reader) -> tuple[Any, list[Any]]:
-            context = RuleContext(scope, layout, reader, what, stage=stage, resolver=resolver)
+            walls = {(axis, upper): wall for axis, upper, wall in near}
+            context = RuleContext(
+                scope, layout, reader, what, stage=stage, resolver=resolver, near=walls, rooms=rooms, notes=self.notes
+            )
             value = take_value(evaluate(context))
             if scale is not None:
                 with jax.numpy_dtype_promotion("standard"):  # real weights meet complex sources

@@ -1,6 +1,7 @@
 """Stencils: rules traced into scalar functions of what they read, their affinity and weights."""
 
 from ._context import FieldResolver as FieldResolver
+from ._context import Near as Near
 from ._context import Reader as Reader
 from ._context import RuleContext as RuleContext
 from ._context import describe_result as describe_result

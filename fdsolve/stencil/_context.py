@@ -28,6 +28,14 @@ class FieldResolver(Protocol):
     def __call__(self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]) -> jax.Array: ...
 
 
+@dataclass(frozen=True)
+class Near:
+    """A wall beyond which some fields have no ghost values: its distance from the rule's point, and their names."""
+
+    halves: int
+    open: frozenset[str]
+
+
 @dataclass(eq=False)
 class RuleContext(AbstractContext):
     """Where a rule stands (`target`, moved by `base` points), what it may read, and who answers.
@@ -35,6 +43,8 @@ class RuleContext(AbstractContext):
     `stage` marks a rate: it reads the stage and no older level. `wall` moves coordinates (not reads) by half steps, for
     coefficients of a condition on a wall between points; `level` moves all to an older level, whose values are read;
     `entry` is the index offset at which arrays assigned to a region are read, where that is not the point itself.
+    `near` holds the walls without ghost values that are close, by axis and side; `rooms` collects the axes along which
+    an operator asked for them, `notes` what the plan is to tell.
     """
 
     scope: Scope
@@ -48,7 +58,10 @@ class RuleContext(AbstractContext):
     resolver: FieldResolver | None = None
     level: int = 0
     entry: tuple[int, ...] = ()
+    near: Mapping[tuple[str, bool], Near] = field(default_factory=dict)
     shifted_constants: list[Any] = field(default_factory=list)
+    rooms: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.grid = self.scope.grid
@@ -103,6 +116,20 @@ class RuleContext(AbstractContext):
     def note_shifted_constant(self, value: Any) -> None:
         if isinstance(value, Tracer):
             self.shifted_constants.append(value)
+
+    def room(self, view: AbstractView, axis: str, shift: Shift) -> tuple[int | None, int | None]:
+        self.rooms.add(axis)
+        ends: list[int | None] = []
+        for upper in (False, True):
+            wall = self.near.get((axis, upper))
+            moved = int(2 * shift[self.grid.names.index(axis)])
+            met = wall is not None and not wall.open.isdisjoint(view.sources())
+            ends.append(wall.halves + (-moved if upper else moved) if wall is not None and met else None)
+        return ends[0], ends[1]
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def _time(self) -> jax.Array:
         now = self.reader(WholeRead("t"), (), self.scope.real)

@@ -2,7 +2,7 @@
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,17 @@ class AbstractContext(ABC):
     def note_shifted_constant(self, value: Any) -> None:
         """Tells that a plain value was used at an offset: it must be the same at every point."""
 
+    @abstractmethod
+    def room(self, view: "AbstractView", axis: str, shift: Shift) -> tuple[int | None, int | None]:
+        """Half steps from the moved point to the lower and upper wall of an axis; None where reads beyond are served.
+
+        Served are the reads of a view whose fields all have ghost values beyond that wall, and those far from it.
+        """
+
+    @abstractmethod
+    def note(self, text: str) -> None:
+        """Adds a line to the notes of the plan; one that stands there already is not repeated."""
+
     def parity(self, axis: str, shift: Shift) -> int:
         """0 where the moved point lies on a multiple of a step from the lower wall, 1 half-way between."""
         moved = shift[self.grid.names.index(axis)]
@@ -67,6 +78,15 @@ class AbstractView(ABC):
     @abstractmethod
     def parity(self, axis: str) -> int | None:
         """0 or 1: where the view's own points lie on a space axis, in half steps; None if it lies anywhere."""
+
+    def sources(self) -> frozenset[str]:
+        """The names of the fields and labelled parameters that the view reads: its own, and those of its parts."""
+        found: set[str] = {self.name} if isinstance(self, FieldView | ParameterView) else set()
+        for part in vars(self).values():
+            for item in part.values() if isinstance(part, Mapping) else part if isinstance(part, tuple) else (part,):
+                if isinstance(item, AbstractView):
+                    found |= item.sources()
+        return frozenset(found)
 
     def __getitem__(self, key: Any) -> jax.Array:
         try:

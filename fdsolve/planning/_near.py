@@ -1,0 +1,140 @@
+"""Rows of points near walls that supply no ghost values: an operator closes its stencil there, row by row."""
+
+from ..region import Box, Points
+from ..stencil import Near, ProfileRead, StateRead, Traced
+from ._phases import FieldPhase
+from ._problem import Problem
+from ._walls import Side
+
+NearWalls = tuple[tuple[str, bool, Near], ...]
+"""Walls without ghost values close to a row of points: axis, side, and how far from the row."""
+
+
+def split_near_walls(
+    problem: Problem, fields: dict[str, FieldPhase], name: str, rule: Traced, rooms: frozenset[str], points: Points
+) -> list[tuple[Points, NearWalls]]:
+    """The points of a rule in groups that see the same walls: rows close to open walls, and the rest.
+
+    `rooms` are the axes along which the rule's operators ask how much room there is; `rule` is the rule as traced away
+    from walls, whose reads tell how many rows would leave the grid.
+    """
+    layout = problem.scope.layouts[name]
+    groups: list[tuple[Points, NearWalls]] = [(points, ())]
+    for position, axis in enumerate(layout.space):
+        if axis not in rooms or layout.grid.space_axis(axis).periodic:
+            continue
+        groups = [
+            (part, (*walls, *more))
+            for group, walls in groups
+            for part, more in _split_axis(problem, fields, name, rule, position, group)
+        ]
+    return groups
+
+
+def _split_axis(
+    problem: Problem, fields: dict[str, FieldPhase], name: str, rule: Traced, position: int, points: Points
+) -> list[tuple[Points, NearWalls]]:
+    """The points in groups along one axis; where a wall is open in part, its open and its served parts are apart."""
+    result = []
+    for part, open_below, open_above in _by_openness(problem, fields, rule, position, points):
+        rows = _rows(problem, name, rule, position, (open_below, open_above))
+        whole = Box.of_shape(problem.scope.layouts[name].space_shape)
+        axis = problem.scope.grid.space[position]
+        for start, stop, near in rows:
+            group = part.intersect(Points.of_box(whole.with_range(position, start, stop)))
+            if not group.empty:
+                result.append((group, tuple((axis, upper, wall) for upper, wall in near)))
+    return result
+
+
+def _by_openness(
+    problem: Problem, fields: dict[str, FieldPhase], rule: Traced, position: int, points: Points
+) -> list[tuple[Points, frozenset[str], frozenset[str]]]:
+    """Points with the names that have no ghost values below, and above: usually all points together."""
+    groups = [(points, [frozenset[str](), frozenset[str]()])]
+    for source in sorted({r.field for r in rule.reads}):
+        for upper in (False, True):
+            served = _served(problem, fields[source], source, Side(position, upper))
+            divided = []
+            for group, names in groups:
+                inside = group.intersect(served)
+                outside = group.subtract(served)
+                if not inside.empty:
+                    divided.append((inside, names))
+                if not outside.empty:
+                    more = list(names)
+                    more[upper] = names[upper] | {source}
+                    divided.append((outside, more))
+            groups = divided
+    for read in rule.operands:  # labelled parameters are mirrored beyond a wall only along with a field that is
+        if isinstance(read, ProfileRead) and read.name.startswith("parameter "):
+            parameter = read.name.split(" ", 1)[1]
+            groups = [(g, [n | {parameter} if n else n for n in names]) for g, names in groups]
+    return [(group, names[0], names[1]) for group, names in groups]
+
+
+def _served(problem: Problem, one: FieldPhase, name: str, side: Side) -> Points:
+    """The points of all lines along an axis at whose end a field has ghost values."""
+    shape = problem.scope.layouts[name].space_shape
+    found = Points()
+    for span in one.walls:
+        if span.side == side:
+            found = found.union(span.points)
+    reach = tuple(n if a == side.axis else 0 for a, n in enumerate(shape))
+    lines = Points()
+    for part in found.parts:
+        if part.mask is None:
+            # Wide enough for any staggered field beside it.
+            lines = lines.union(Points.of_box(part.box.with_range(side.axis, -1, shape[side.axis] + 2)))
+            continue
+        mask = part.mask.repeat(reach[side.axis], axis=side.axis)
+        lines = lines.union(Points.of_mask(part.box.with_range(side.axis, 0, reach[side.axis]), mask))
+    return _widened(lines, shape, side.axis)
+
+
+def _widened(lines: Points, shape: tuple[int, ...], axis: int) -> Points:
+    """Boxes that reach both ends across the wall reach one further, where staggered fields have one point more."""
+    parts = Points()
+    for part in lines.parts:
+        box = part.box
+        if part.mask is None:
+            for other, size in enumerate(shape):
+                if other != axis and box.start[other] == 0 and box.stop[other] == size:
+                    box = box.with_range(other, -1, size + 2)
+            parts = parts.union(Points.of_box(box))
+        else:
+            parts = parts.union(Points((part,)))
+    return parts
+
+
+def _rows(
+    problem: Problem, name: str, rule: Traced, position: int, open_names: tuple[frozenset[str], frozenset[str]]
+) -> list[tuple[int, int, list[tuple[bool, Near]]]]:
+    """Index ranges along an axis, with the open walls that a stencil in them must heed."""
+    layouts, axis = problem.scope.layouts, problem.scope.grid.space[position]
+    size, shift = layouts[name].space_shape[position], layouts[name].shift(axis)
+    across = 2 * (size - 1) + 2 * shift if not layouts[name].grid.space_axis(axis).periodic else 0
+    below, above = 0, 0
+    for read in rule.operands:
+        if isinstance(read, StateRead):
+            other = layouts[read.field].space_shape[position]
+            if read.field in open_names[0]:
+                below = max(below, -read.offset[position])
+            if read.field in open_names[1]:
+                above = max(above, size - other + read.offset[position])
+    below, above = min(below, size), min(above, size)
+    if not below and not above:
+        return [(0, size, [])]
+    ranges = [(i, i + 1) for i in range(below)]
+    first, last = below, max(below, size - above)
+    ranges += [(first, last)] if last > first else []
+    ranges += [(i, i + 1) for i in range(last, size)]
+    rows = []
+    for start, stop in ranges:
+        near = []
+        if start < below or start >= last:
+            for upper, names in ((False, open_names[0]), (True, open_names[1])):
+                halves = across - (2 * start + shift) if upper else 2 * start + shift
+                near += [(upper, Near(halves, names))] if names else []
+        rows.append((start, stop, near))
+    return rows
