@@ -23,11 +23,14 @@ from .planning import Plan as Plan
 from .planning import at as at
 from .planning import every as every
 from .planning import final as final
+from .region import Sinc as Sinc
 from .region import region as region
 from .region import where as where
 from .solution import Solution as Solution
 from .views import apply as apply
 from .views import coordinate as coordinate
+from .views import reduce as reduce
+from .views import stored as stored
 from .windows import kmap as kmap
 from .windows import kscan as kscan
 from .windows import smap as smap

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DeclarationError
 from ..grid import Grid
-from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_region
+from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_interpolation, to_region
 from ._checks import check_rule
 from ._rules import AbstractCondition, Rate, describe_rule, own
 
@@ -221,15 +221,18 @@ def together(*fields: Any) -> Together:
     return Together(tuple(fields))
 
 
-def point(**coordinates: Any) -> AbstractRegion:
+def point(*, interpolation: Any = "linear", **coordinates: Any) -> AbstractRegion:
     """A place between the points, by coordinates of every space axis: `u[fd.point(x=0.31, y=0.77)] += source`.
 
-    What is added is shared among the 2ᵈ points around it with multilinear weights that sum to one. A traced coordinate
-    (to differentiate with respect to it) spreads the weights over the whole axis as hat functions.
+    What is added is shared among the points around it: with `interpolation="linear"` among 2ᵈ of them, by multilinear
+    weights that sum to one; with "sinc" among 8ᵈ, by Kaiser-windowed sinc functions, whose error is two
+    orders smaller (see `fd.Sinc`). A traced coordinate (to differentiate with respect to it)
+    spreads the weights over the whole axis. `fd.receivers` records fields at such places.
     """
+    chosen = to_interpolation(interpolation, "`fd.point`")
     if not coordinates:
         raise DeclarationError("`fd.point` takes a coordinate for each space axis, for example fd.point(x=0.3).")
-    return Place(dict(coordinates))
+    return Place(dict(coordinates), chosen)
 
 
 def _check_field(name: str, grid: Grid, at: Any, units: Any, dtype: Any) -> None:

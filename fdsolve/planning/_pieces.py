@@ -11,7 +11,7 @@ import xarray as xr
 
 from ..errors import DeclarationError, PlanningError
 from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole
-from ..region import Box, Place, Predicate
+from ..region import Box, Place, Predicate, place_window
 from ..stencil import (
     ProfileRead,
     Reader,
@@ -154,8 +154,8 @@ class RuleBook:
 
         return read
 
-    def _place_weights(self, name: str, index: int, assignment: Assignment) -> Callable[[Reader], Any] | None:
-        """Multilinear weights of a place between points: hat functions, one profile an axis."""
+    def _place_weights(self, name: str, number: int, assignment: Assignment) -> Callable[[Reader], Any] | None:
+        """Weights of a place between points, one profile an axis."""
         region = assignment.region
         if not isinstance(region, Place):
             return None
@@ -163,12 +163,11 @@ class RuleBook:
         layout = scope.layouts[name]
         keys = []
         for axis in layout.space:
-            points = layout.grid.space_axis(axis).positions(
-                axis in layout.faces, 0, layout.grid.space_axis(axis).size(axis in layout.faces)
-            )
-            keys.append((axis, f"place {name} {index} {axis}"))
-            hat = _hat(points, region.coordinates[axis]).astype(scope.real)
-            store.add_array(keys[-1][1], (axis,), layout.faces & {axis}, hat)
+            owner, face = layout.grid.space_axis(axis), axis in layout.faces
+            index, share = place_window(owner, face, region.coordinates[axis], region.interpolation, scope.real)
+            keys.append((axis, f"place {name} {number} {axis}"))
+            spread = jnp.zeros(owner.size(face), scope.real).at[index].add(share)
+            store.add_array(keys[-1][1], (axis,), layout.faces & {axis}, spread)
 
         def scale(reader: Reader) -> Any:
             weights = [reader(ProfileRead(key, (axis,), (0,)), (), scope.real) for axis, key in keys]
@@ -215,16 +214,3 @@ def _widen(dtype: Any, number: int | float | complex) -> Any:
     if isinstance(number, float) and not jnp.issubdtype(dtype, jnp.inexact):
         return jnp.result_type(float)
     return jnp.result_type(int) if np.dtype(dtype) == bool else dtype
-
-
-def _hat(points: np.ndarray, at: Any) -> jax.Array:
-    """Weights of linear interpolation to `at` from sorted points."""
-    if points.size == 1:
-        return jnp.ones(1)
-    left, right = jnp.asarray(points[:-1]), jnp.asarray(points[1:])
-    share = (jnp.asarray(at) - left) / (right - left)
-    inside = (share >= 0) & ((share < 1) | (jnp.arange(left.size) == left.size - 1)) & (share <= 1)
-    zero = jnp.zeros(1, share.dtype)
-    lower = jnp.where(inside, 1 - share, 0)
-    upper = jnp.where(inside, share, 0)
-    return jnp.concatenate([lower, zero]) + jnp.concatenate([zero, upper])

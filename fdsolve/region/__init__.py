@@ -2,6 +2,13 @@
 
 from ._box import Box as Box
 from ._box import merge_boxes as merge_boxes
+from ._interpolation import AbstractInterpolation as AbstractInterpolation
+from ._interpolation import Linear as Linear
+from ._interpolation import Sinc as Sinc
+from ._interpolation import check_coordinate as check_coordinate
+from ._interpolation import check_inside as check_inside
+from ._interpolation import place_window as place_window
+from ._interpolation import to_interpolation as to_interpolation
 from ._keys import Selection as Selection
 from ._layout import Layout as Layout
 from ._points import Part as Part

@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ._box import Box
+from ._interpolation import AbstractInterpolation, check_coordinate, check_inside, place_span
 from ._keys import Selection, resolve_axis_key, resolve_coordinate_key
 from ._layout import Layout
 from ._points import Points
@@ -230,28 +231,19 @@ class Combined(AbstractRegion):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Place(AbstractRegion):
-    """A place between the points, where a source acts with multilinear weights on the points around it."""
+    """A place between the points, where a source acts with the weights of an interpolation on the points around it."""
 
     coordinates: dict[str, Any]
+    interpolation: AbstractInterpolation
 
     def resolve(self, layout: Layout, what: str) -> Terms:
-        positions = []
-        for name, size in zip(layout.space, layout.space_shape, strict=True):
-            value = self.coordinates[name]
-            if isinstance(value, Tracer):
-                positions.append((0, size))
-                continue
-            if isinstance(value, str | bool) or np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.number):
-                raise DeclarationError(f"{what}: a coordinate of `fd.point` is one number, got {name}={value!r}.")
-            points = layout.grid.space_axis(name).positions(name in layout.faces, 0, size)
-            if not points[0] <= float(value) <= points[-1]:
-                raise DeclarationError(
-                    f"{what}: `{name}={float(value)}` lies outside the points of axis `{name}`, "
-                    f"{points[0]} to {points[-1]}."
-                )
-            left = int(np.clip(np.searchsorted(points, float(value), side="right") - 1, 0, max(size - 2, 0)))
-            positions.append((left, min(left + 2, size)))
-        box = Box(tuple(a for a, _ in positions), tuple(b for _, b in positions))
+        spans = []
+        for name in layout.space:
+            value, owner, face = self.coordinates[name], layout.grid.space_axis(name), name in layout.faces
+            check_coordinate(name, value, what)
+            check_inside(name, owner, face, value, self.interpolation, what)
+            spans.append(place_span(owner, face, value, self.interpolation))
+        box = Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
         return Terms(layout, (Term(np.ones(layout.num_levels, bool), Points.of_box(box)),))
 
     def __repr__(self) -> str:
