@@ -53,7 +53,8 @@ def solve(
     """Solves the problem that the fields' assignments declare.
 
     Arguments: `fields`, a field or a sequence of coupled ones; `stepper` for rates (default RK4); `save`
-    (`fd.every(n)`, `fd.at(times)`, `fd.final()`; default every level); parameters of rules by keyword, or in
+    (`fd.every(n)`, `fd.at(times)`, `fd.final()`, and `fd.receivers(...)` alone or beside one of them in a list; default
+    every level); parameters of rules by keyword, or in
     `parameters=dict(...)` where their names clash with an option. Pure: works under jit, grad, jvp and vmap over
     parameters, initial and boundary values.
 
@@ -71,10 +72,20 @@ def solve(
     if concrete:
         made.warn_if_unstable()
         _check_initial(made, run_initial(made.structure.first_level, axes, arrays))
-    history, last, hidden = run(made.structure, axes, arrays)
+    history, last, hidden, records, failed = run(made.structure, axes, arrays)
     if concrete:
+        _check_stepper(made, failed)
         _warn_not_finite(made, last)
-    return Solution(made, *_finish(made, history, last, hidden))
+    return Solution(made, *_finish(made, history, last, hidden), records)
+
+
+def _check_stepper(made: Plan, failed: Any) -> None:
+    """Refuses a run in which the stepper could not take a step as it was told to."""
+    level = -1 if failed is None else int(failed)
+    if level >= 0:
+        time, stepper = made.problem.scope.grid.time, made.structure.stepper
+        assert time is not None and stepper is not None
+        raise RunError(stepper.explain(level, float(time.points[level])))
 
 
 def _warn_not_finite(made: Plan, last: Mapping[str, jax.Array]) -> None:
@@ -180,7 +191,8 @@ def _finish(
     made: Plan, history: Mapping[str, jax.Array], last: Mapping[str, jax.Array], hidden: Mapping[str, jax.Array]
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
     """Histories at the wanted times, holes marked by nan."""
-    histories, finals = {}, {}
+    histories = {}
+    finals = {name: _mark_holes(made, name, array, hidden) for name, array in last.items()}
     for name, array in history.items():
         if made.problem.scope.grid.time is None:
             array = array[0]
@@ -192,7 +204,6 @@ def _finish(
         elif made.save.left != tuple(range(len(made.save.levels))):
             array = array[jnp.asarray(made.save.left)]
         histories[name] = _mark_holes(made, name, array, hidden)
-        finals[name] = _mark_holes(made, name, last[name], hidden)
     return histories, finals
 
 

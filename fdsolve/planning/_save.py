@@ -25,6 +25,15 @@ class Every(AbstractSave):
 
     n: int
 
+    @classmethod
+    def checked(cls, n: Any, what: str, example: str) -> "Every":
+        """Refuses what is no number of levels; `what` begins the message, and `example` ends it."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise DeclarationError(
+                f"{what} takes a whole number of levels of at least 1, got {n!r}. Give an int: {example}."
+            )
+        return cls(int(n))
+
     def times(self, time: Time) -> np.ndarray:
         return time.points[:: self.n]
 
@@ -63,11 +72,7 @@ class Final(AbstractSave):
 
 def every(n: Any) -> Every:
     """Keeps every n-th level, from level 0: `solve(u, save=fd.every(10))`."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise DeclarationError(
-            f"fd.every takes a whole number of levels of at least 1, got {n!r}. Give an int: fd.every(10)."
-        )
-    return Every(int(n))
+    return Every.checked(n, "fd.every", "fd.every(10)")
 
 
 def at(times: Any) -> At:

@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 from jax.core import Tracer
 
-from ..errors import DeclarationError, RunError
+from ..errors import RunError
 from ..planning import Plan
+from ._names import find, time_coordinate
+from ._records import Records
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +22,7 @@ class Final:
     arrays: Mapping[str, jax.Array]
 
     def __getitem__(self, name: Any) -> jax.Array:
-        return _find(self.arrays, name)
+        return find(self.arrays, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +31,28 @@ class Solution:
 
     `solution["u"]` is the history of a field, shape (times, *space) (or its space shape on a grid without time);
     `solution.final["u"]` the last level; `solution.times` the saved times; `solution.plan` what ran. Points inside
-    holes are nan in real and complex fields.
+    holes are nan in real and complex fields. `solution.receivers` holds what `save=fd.receivers(...)` recorded; where
+    nothing else was saved, `solution["u"]`, `times` and `to_xarray()` are the records.
     """
 
     plan: Plan
     history: Mapping[str, jax.Array] = field(repr=False)
     last: Mapping[str, jax.Array] = field(repr=False)
+    records: Mapping[str, jax.Array] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: Any) -> jax.Array:
-        return _find(self.history, name)
+        return find(self.records if self._records_only else self.history, name)
+
+    @property
+    def _records_only(self) -> bool:
+        return bool(self.records) and not self.history
+
+    @property
+    def receivers(self) -> Records:
+        """What the receivers recorded."""
+        if self.plan.receivers is None:
+            raise RunError("The solution has no receivers; solve with save=fd.receivers([fd.point(x=0.5)]).")
+        return Records(self.plan, self.plan.receivers, self.records)
 
     @property
     def final(self) -> Final:
@@ -47,6 +62,8 @@ class Solution:
     @property
     def times(self) -> np.ndarray:
         """The saved times, in the units of the time axis; empty on a grid without time."""
+        if self._records_only:
+            return self.receivers.times
         return np.asarray(self.plan.save.times) if self.plan.problem.scope.grid.time is not None else np.empty(0)
 
     def to_xarray(self) -> xr.Dataset:
@@ -54,12 +71,14 @@ class Solution:
 
         A staggered field has its own dimension, `x_face`, with the coordinates of the faces. Needs concrete values.
         """
+        if self._records_only:
+            return self.receivers.to_xarray().assign_attrs(_attributes(self.plan))
         if any(isinstance(array, Tracer) for array in self.history.values()):
             raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
         grid = self.plan.problem.scope.grid
         data, coords = {}, {}
         if grid.time is not None:
-            coords[grid.time_name] = _time_coordinate(self)
+            coords[grid.time_name] = time_coordinate(self.plan, self.times)
         for one in self.plan.problem.fields:
             dims = [] if grid.time is None else [grid.time_name]
             for axis in grid.space:
@@ -74,30 +93,10 @@ class Solution:
         return xr.Dataset(data, coords, attrs=_attributes(self.plan))
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in self.history.items())
+        shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in (self.history or self.records).items())
         times = self.times
         span = f", t = {times[0]:g} … {times[-1]:g}" if times.size else ""
         return f"Solution({shapes}{span})"
-
-
-def _find(arrays: Mapping[str, jax.Array], name: Any) -> jax.Array:
-    if not isinstance(name, str) or name not in arrays:
-        raise DeclarationError(
-            f"The solution has no field {name!r}; it has {', '.join(map(repr, arrays))}. Call it by name."
-        )
-    return arrays[name]
-
-
-def _time_coordinate(solution: Solution) -> Any:
-    time, name = solution.plan.problem.scope.grid.time, solution.plan.problem.scope.grid.time_name
-    assert time is not None
-    attributes = {"units": time.units} if time.units and time.since is None else {}
-    if time.since is None:
-        return (name, solution.times, attributes)
-    origin = time.datetimes()[0]
-    per_level = (time.datetimes()[1] - origin) / np.timedelta64(1, "ns")
-    nanoseconds = np.round((solution.times - time.start) / time.step * per_level).astype("int64")
-    return (name, origin + nanoseconds.astype("timedelta64[ns]"), attributes)
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:

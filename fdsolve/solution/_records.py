@@ -1,0 +1,54 @@
+"""What receivers recorded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jax.core import Tracer
+
+from ..errors import RunError
+from ..planning import Plan, Receivers
+from ._names import find, time_coordinate
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Fields at receivers: `records["u"]` has the shape (times, receivers); `records.times` are the recorded times."""
+
+    plan: Plan = field(repr=False)
+    places: Receivers = field(repr=False)
+    arrays: Mapping[str, jax.Array] = field(repr=False)
+
+    def __getitem__(self, name: Any) -> jax.Array:
+        return find(self.arrays, name)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The recorded times, in the units of the time axis."""
+        time = self.plan.problem.scope.grid.time
+        assert time is not None
+        return np.asarray(self.places.times(time))
+
+    def to_xarray(self) -> xr.Dataset:
+        """The records as a Dataset over time and `receiver`, with the receivers' coordinates. Needs concrete values."""
+        grid = self.plan.problem.scope.grid
+        columns = {axis: [place.coordinates[axis] for place in self.places.places] for axis in grid.space}
+        everything = [*self.arrays.values(), *(value for column in columns.values() for value in column)]
+        if any(isinstance(value, Tracer) for value in everything):
+            raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
+        dims = (grid.time_name, "receiver")
+        coords = {grid.time_name: time_coordinate(self.plan, self.times)}
+        for axis, column in columns.items():
+            units = grid.space_axis(axis).units
+            coords[axis] = ("receiver", np.asarray(column, float), {"units": units} if units else {})
+        data = {}
+        for one in self.plan.problem.fields:
+            data[one.name] = (dims, np.asarray(self.arrays[one.name]), {"units": one.units} if one.units else {})
+        return xr.Dataset(data, coords)
+
+    def __repr__(self) -> str:
+        names, times = ", ".join(self.arrays), self.times
+        return f"Records({names} at {len(self.places.places)} receivers, t = {times[0]:g} … {times[-1]:g})"
