@@ -13,7 +13,9 @@ from ._level import Level, take_box, vectorise, vectorise_function
 
 
 def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
-    """The piece's rule at every point of its box."""
+    """The piece's rule at every point of its box; or the result of its operation."""
+    if piece.operation is not None:
+        return operate(level, piece)
     rule = level.structure.rules[piece.rule]
     taken = [level.take(operand, piece.box, axes) for operand in rule.operands]
     values, flags = [v for v, _ in taken], [f for _, f in taken]
@@ -22,6 +24,19 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
     if held is None or not rule.operands:
         return vectorise(rule, consts, values, flags, piece.box.shape)
     return vectorise_guarded(rule.function(consts), held, values, flags, piece.box.shape)
+
+
+def operate(level: Level, piece: Piece) -> jax.Array:
+    """The result of a piece's operation on the values it reads; beyond periodic ends it repeats."""
+    assert piece.operation is not None
+    (read,) = level.structure.rules[piece.rule].reads
+    source, prefix = level.structure.array(read.field), f"{piece.field} "
+    values = take_box(level.current[read.field], source.origin, source.interior)
+    wholes = level.arrays.wholes
+    operands = {name.removeprefix(prefix): array for name, array in wholes.items() if name.startswith(prefix)}
+    result = piece.operation.apply(values, operands)
+    around = [(-a, b - n) for a, b, n in zip(piece.box.start, piece.box.stop, result.shape, strict=True)]
+    return jnp.pad(result, around, mode="wrap") if any(a or b for a, b in around) else result
 
 
 def vectorise_guarded(
@@ -60,7 +75,18 @@ def selector(level: Level, piece: Piece, axes: tuple[str, ...], box: Box) -> jax
 
 def write(level: Level, piece: Piece, axes: tuple[str, ...], target: jax.Array | None, storage: Array) -> jax.Array:
     """The padded array of the piece's field with the piece's points set (or added to)."""
-    value = evaluate(level, piece, axes)
+    return place(level, piece, axes, target, storage, evaluate(level, piece, axes))
+
+
+def place(
+    level: Level,
+    piece: Piece,
+    axes: tuple[str, ...],
+    target: jax.Array | None,
+    storage: Array,
+    value: jax.Array,
+) -> jax.Array:
+    """The padded array of the piece's field with the given values on the piece's points (or added to them)."""
     held = selector(level, piece, axes, piece.box)
     if target is None:
         if held is not None:

@@ -1,5 +1,6 @@
 """From phases to pieces: traced rules on disjoint boxes, ghost layers, and the checks of what they read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -7,13 +8,17 @@ import numpy as np
 
 from ..errors import PlanningError
 from ..region import Box, Part, Points
-from ..stencil import Traced
+from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
+from ._hidden import add_hidden_pieces
+from ._layers import Standing, layer_rule, note_idle_layers, split_by_layers
 from ._near import split_near_walls
-from ._phases import FieldPhase, Hole, Phase, Span
+from ._phases import FieldPhase, Hole, Phase, Span, sets_value
 from ._pieces import NearHoles, Piece, RuleBook
 from ._problem import Problem
+from ._rate_groups import rate_group
 from ._reads import check_parameter_reads, check_reads, show_points
+from ._uses import find_uses
 
 
 @dataclass(eq=False)
@@ -32,6 +37,7 @@ class Compiled:
 
     phases: list[PhasePieces]
     halos: dict[str, Halo]
+    hidden: dict[str, Box]
     book: RuleBook
     notes: list[str]
 
@@ -41,18 +47,27 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -
     book, notes = RuleBook(problem), []
     compiled = [_compile_phase(book, phase) for phase in phases]
     _refuse_idle_sums(problem, phases, notes)
+    hidden = add_hidden_pieces(book, phases, compiled)
     halos = _find_halos(problem, book, compiled)
+    uses = find_uses(book, phases, [[*pieces.values, *pieces.rates] for pieces in compiled])
     for phase, pieces in zip(phases, compiled, strict=True):
         for name in problem.names:
-            pieces.values.extend(ghost_pieces(book, name, phase.fields[name].walls, halos[name]))
+            ghosts = ghost_pieces(book, name, phase, halos[name], uses)
+            pieces.values.extend(ghosts.values)
+            pieces.rates.extend(ghosts.rates)
+            pieces.given[name] = pieces.given[name].union(ghosts.given)
+            notes.extend(note for note in ghosts.notes if note not in notes)
     for phase_index, pieces in enumerate(compiled):
         for piece in (*pieces.values, *pieces.rates):
             check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
-            check_parameter_reads(problem, book, phases[phase_index].fields[piece.field].walls, piece)
+            owner = book.hidden[piece.field].owner if piece.field in book.hidden else piece.field
+            check_parameter_reads(problem, book, phases[phase_index].fields[owner].walls, piece)
     notes.extend(book.notes)
     _note_overwritten(problem, phases, notes)
     _note_unread_walls(problem, phases, halos, notes)
-    return Compiled(compiled, halos, book, notes)
+    for name in problem.names:
+        notes.extend(note_idle_layers(name, [phase.fields[name] for phase in phases]))
+    return Compiled(compiled, halos, hidden, book, notes)
 
 
 def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
@@ -71,7 +86,9 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
             if points.empty:
                 continue
             into = result.rates if span.kind == "rate" else result.values
-            into.extend(_span_pieces(book, phase, name, span, points, holes))
+            for group, standing in split_by_layers(one, span, points, phase.levels):
+                into.extend(_span_pieces(book, phase, name, span, group, holes, standing))
+        result.rates.extend(_layer_pieces(book, name, one))
         # After the rules: those reach into a hole whose shape is not known yet.
         for hole in one.holes:
             result.values.extend(_hole_pieces(book, name, hole))
@@ -184,31 +201,50 @@ def _refuse_idle_sums(problem: Problem, phases: list[Phase], notes: list[str]) -
                 notes.append(f"{label} adds a rate where values are set: it has no effect there")
 
 
-def _span_pieces(book: RuleBook, phase: Phase, name: str, span: Span, points: Points, holes: NearHoles) -> list[Piece]:
+def _layer_pieces(book: RuleBook, name: str, one: FieldPhase) -> list[Piece]:
+    """What damping layers add to the rates in them."""
+    pieces = []
+    for layer in one.layers:
+        label = layer.assignment.describe(name)
+        for part in layer.points.intersect(one.rates).parts:
+            mask = None
+            if part.mask is not None:
+                mask = f"mask {name} layer {layer.index} {identity(part)}"
+                add_mask(book, mask, part.mask, part.box.start)
+            rule = layer_rule(book, name, layer)
+            pieces.append(Piece(name, part.box, rule, mask, None, "rate", True, label))
+    return pieces
+
+
+def _span_pieces(
+    book: RuleBook, phase: Phase, name: str, span: Span, points: Points, holes: NearHoles, standing: Standing
+) -> list[Piece]:
     label = span.assignment.describe(name)
-    away = book.rule(name, span.index, span.assignment)
+    away = book.rule(name, span.index, span.assignment, standing=standing)
     parts: list[tuple[Part, int]] = []
-    groups = split_near_walls(book.problem, phase.fields, name, book.rules[away], book.rooms[away], points)
+    layout = book.problem.scope.layouts[name]
+    groups = split_near_walls(book, phase.fields, (layout, layout), away, points)
     for group, walls in groups:
-        plain = book.rule(name, span.index, span.assignment, (), walls)
-        read = {r.field for r in book.rules[plain].reads}
+        plain = book.rule(name, span.index, span.assignment, (), walls, standing)
+        read = {r.field for r in book.reach(plain)}
         relevant = tuple(item for item in holes if item[0] in read)
         if relevant:
-            near = _dilated(book.rules[plain], relevant, book.problem.scope.layouts[name].space_shape)
+            near = _dilated(book.reach(plain), relevant, layout.space_shape)
             close, group = _as_one_part(group.intersect(near)), group.subtract(near)
-            beside = book.rule(name, span.index, span.assignment, relevant, walls) if not close.empty else plain
+            beside = book.rule(name, span.index, span.assignment, relevant, walls, standing) if not close.empty else plain
             parts += [(part, beside) for part in close.parts]
         parts += [(part, plain) for part in group.parts]
     predicate = None
     if span.predicate is not None:
         predicate = book.predicate(name, span.index, span.assignment, span.predicate)
+    group, implicit = rate_group(book.problem.assignments[name], span.index)
     pieces = []
     for part, rule in parts:
         mask = None
         if part.mask is not None:
             mask = f"mask {name} rule {span.index} {identity(part)}"
             add_mask(book, mask, part.mask, part.box.start)
-        pieces.append(Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label))
+        pieces.append(Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label, None, group, implicit))
     return pieces
 
 
@@ -220,13 +256,13 @@ def _as_one_part(points: Points) -> Points:
     return Points.of_mask(box, points.to_mask(box))
 
 
-def _dilated(rule: Traced, holes: NearHoles, shape: tuple[int, ...]) -> Points:
+def _dilated(reads: Sequence[StateRead], holes: NearHoles, shape: tuple[int, ...]) -> Points:
     """The points whose reads may fall into a hole."""
     near = Points()
     for owner, hole, _ in holes:
         if hole.predicate is not None:
             return Points.of_box(Box.of_shape(shape))
-        offsets = [r.offset for r in rule.reads if r.field == owner]
+        offsets = [r.offset for r in reads if r.field == owner]
         lower = tuple(max(0, *(o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
         upper = tuple(max(0, *(-o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
         box = hole.points.bounds().grow(lower, upper).intersect(Box.of_shape(shape))
@@ -241,7 +277,7 @@ def _find_halos(problem: Problem, book: RuleBook, phases: list[PhasePieces]) -> 
     upper = {name: [0] * ndim for name in problem.names}
     for phase in phases:
         for piece in (*phase.values, *phase.rates):
-            for read in book.rules[piece.rule].reads:
+            for read in (r for r in book.rules[piece.rule].reads if r.field not in book.hidden):
                 shape = problem.scope.layouts[read.field].space_shape
                 box = piece.box.shift(read.offset)
                 for axis in range(ndim):
@@ -255,7 +291,7 @@ def _note_overwritten(problem: Problem, phases: list[Phase], notes: list[str]) -
         seen = set()
         for phase in phases:
             one = phase.fields[name]
-            seen.update(item.index for item in (*one.spans, *one.walls, *one.holes))
+            seen.update(item.index for item in (*one.spans, *one.walls, *one.holes, *one.layers))
         for index, assignment in enumerate(problem.assignments[name]):
             if index not in seen:
                 notes.append(f"{assignment.describe(name)} is wholly overwritten by later assignments.")
@@ -265,8 +301,10 @@ def _note_unread_walls(problem: Problem, phases: list[Phase], halos: dict[str, H
     for name in problem.names:
         walls = {(w.index, w.side): w for phase in phases for w in phase.fields[name].walls}
         for wall in walls.values():
+            if sets_value(problem.scope.layouts[name], wall):
+                continue
             if halos[name][1 if wall.side.upper else 0][wall.side.axis] == 0:
                 notes.append(
-                    f"{wall.assignment.describe(name)} has no effect at the {'upper' if wall.side.upper else 'lower'} "
+                    f"{wall.assignment.describe(name)} has no effect at the {wall.side.word} "
                     f"end of {problem.scope.grid.space[wall.side.axis]}: no rule reads beyond it"
                 )

@@ -1,7 +1,9 @@
 """Rows of points near walls that supply no ghost values: an operator closes its stencil there, row by row."""
 
-from ..region import Box, Points
-from ..stencil import Near, ProfileRead, StateRead, Traced
+from typing import Any
+
+from ..region import Box, Layout, Points
+from ..stencil import Near, ProfileRead
 from ._phases import FieldPhase
 from ._problem import Problem
 from ._walls import Side
@@ -11,50 +13,64 @@ NearWalls = tuple[tuple[str, bool, Near], ...]
 
 
 def split_near_walls(
-    problem: Problem, fields: dict[str, FieldPhase], name: str, rule: Traced, rooms: frozenset[str], points: Points
+    book: Any, fields: dict[str, FieldPhase], layouts: tuple[Layout, Layout], rule: int, points: Points
 ) -> list[tuple[Points, NearWalls]]:
     """The points of a rule in groups that see the same walls: rows close to open walls, and the rest.
 
-    `rooms` are the axes along which the rule's operators ask how much room there is; `rule` is the rule as traced away
-    from walls, whose reads tell how many rows would leave the grid.
+    `rule` is the rule as traced away from walls: its reads tell how many rows would leave the grid, and its operators
+    along which axes they ask how much room there is, and for how many rows. `layouts` are that of the points and that
+    of the place from which the rule's offsets count.
     """
-    layout = problem.scope.layouts[name]
     groups: list[tuple[Points, NearWalls]] = [(points, ())]
-    for position, axis in enumerate(layout.space):
-        if axis not in rooms or layout.grid.space_axis(axis).periodic:
+    rooms = book.rooms_of(rule)
+    for position, axis in enumerate(layouts[0].space):
+        if axis not in rooms or layouts[0].grid.space_axis(axis).periodic:
             continue
         groups = [
             (part, (*walls, *more))
             for group, walls in groups
-            for part, more in _split_axis(problem, fields, name, rule, position, group)
+            for part, more in _split_axis(book, fields, layouts, rule, position, group, rooms[axis])
         ]
     return groups
 
 
 def _split_axis(
-    problem: Problem, fields: dict[str, FieldPhase], name: str, rule: Traced, position: int, points: Points
+    book: Any,
+    fields: dict[str, FieldPhase],
+    layouts: tuple[Layout, Layout],
+    rule: int,
+    position: int,
+    points: Points,
+    wanted: int,
 ) -> list[tuple[Points, NearWalls]]:
     """The points in groups along one axis; where a wall is open in part, its open and its served parts are apart."""
-    result = []
-    for part, open_below, open_above in _by_openness(problem, fields, rule, position, points):
-        rows = _rows(problem, name, rule, position, (open_below, open_above))
-        whole = Box.of_shape(problem.scope.layouts[name].space_shape)
-        axis = problem.scope.grid.space[position]
-        for start, stop, near in rows:
-            group = part.intersect(Points.of_box(whole.with_range(position, start, stop)))
+    result, axis = [], layouts[0].space[position]
+    for part, open_below, open_above in _by_openness(book, fields, rule, position, points):
+        bounds = part.bounds()
+        for start, stop, near in _rows(book, layouts, rule, position, (open_below, open_above), wanted):
+            if not near:  # also what lies beyond the walls
+                start, stop = _widest(start, stop, layouts[0].space_shape[position], bounds, position)
+            group = part.intersect(Points.of_box(bounds.with_range(position, start, stop)))
             if not group.empty:
                 result.append((group, tuple((axis, upper, wall) for upper, wall in near)))
     return result
 
 
+def _widest(start: int, stop: int, size: int, bounds: Box, position: int) -> tuple[int, int]:
+    """An index range that touches an end of the axis, continued as far as the points go."""
+    start = min(bounds.start[position], start) if start == 0 else start
+    return start, max(bounds.stop[position], stop) if stop == size else stop
+
+
 def _by_openness(
-    problem: Problem, fields: dict[str, FieldPhase], rule: Traced, position: int, points: Points
+    book: Any, fields: dict[str, FieldPhase], rule: int, position: int, points: Points
 ) -> list[tuple[Points, frozenset[str], frozenset[str]]]:
     """Points with the names that have no ghost values below, and above: usually all points together."""
     groups = [(points, [frozenset[str](), frozenset[str]()])]
-    for source in sorted({r.field for r in rule.reads}):
+    for source in sorted({r.field for r in book.reach(rule)}):
         for upper in (False, True):
-            served = _served(problem, fields[source], source, Side(position, upper))
+            one = fields.get(source)  # the result of an operation has no values beyond walls
+            served = Points() if one is None else _served(book.problem, one, source, Side(position, upper))
             divided = []
             for group, names in groups:
                 inside = group.intersect(served)
@@ -66,7 +82,8 @@ def _by_openness(
                     more[upper] = names[upper] | {source}
                     divided.append((outside, more))
             groups = divided
-    for read in rule.operands:  # labelled parameters are mirrored beyond a wall only along with a field that is
+    # Labelled parameters are mirrored beyond a wall only along with a field that is.
+    for read in book.rules[rule].operands:
         if isinstance(read, ProfileRead) and read.name.startswith("parameter "):
             parameter = read.name.split(" ", 1)[1]
             groups = [(g, [n | {parameter} if n else n for n in names]) for g, names in groups]
@@ -108,25 +125,30 @@ def _widened(lines: Points, shape: tuple[int, ...], axis: int) -> Points:
 
 
 def _rows(
-    problem: Problem, name: str, rule: Traced, position: int, open_names: tuple[frozenset[str], frozenset[str]]
+    book: Any,
+    layouts: tuple[Layout, Layout],
+    rule: int,
+    position: int,
+    open_names: tuple[frozenset[str], frozenset[str]],
+    wanted: int,
 ) -> list[tuple[int, int, list[tuple[bool, Near]]]]:
     """Index ranges along an axis, with the open walls that a stencil in them must heed."""
-    layouts, axis = problem.scope.layouts, problem.scope.grid.space[position]
-    size, shift = layouts[name].space_shape[position], layouts[name].shift(axis)
-    across = 2 * (size - 1) + 2 * shift if not layouts[name].grid.space_axis(axis).periodic else 0
-    below, above = 0, 0
-    for read in rule.operands:
-        if isinstance(read, StateRead):
-            other = layouts[read.field].space_shape[position]
-            if read.field in open_names[0]:
-                below = max(below, -read.offset[position])
-            if read.field in open_names[1]:
-                above = max(above, size - other + read.offset[position])
+    points, target = layouts
+    axis = points.space[position]
+    size, shift = points.space_shape[position], target.shift(axis)
+    across = 2 * (size - 1) + 2 * points.shift(axis)  # half steps between the walls
+    below, above = (wanted if names else 0 for names in open_names)
+    for read in book.reach(rule):
+        other = book.problem.scope.layouts[read.field].space_shape[position]
+        if read.field in open_names[0]:
+            below = max(below, -read.offset[position])
+        if read.field in open_names[1]:
+            above = max(above, size - other + read.offset[position])
     below, above = min(below, size), min(above, size)
     if not below and not above:
         return [(0, size, [])]
-    ranges = [(i, i + 1) for i in range(below)]
     first, last = below, max(below, size - above)
+    ranges = [(i, i + 1) for i in range(below)]
     ranges += [(first, last)] if last > first else []
     ranges += [(i, i + 1) for i in range(last, size)]
     rows = []

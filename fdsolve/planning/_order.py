@@ -143,6 +143,7 @@ def make_sweep(
 ) -> Sweep:
     """The fastest order that respects the dependences of a group of pieces."""
     needed = dependences(pieces, rules, masks)
+    _refuse_operations(pieces)
     _refuse_self_reads(pieces, needed, axes)
     bounds = _bounds([piece.box for piece in pieces])
     direction = _find_direction(needed, bounds)
@@ -173,6 +174,16 @@ def _inner_reads(
         for read in rules[piece.rule].reads
         if read.level == 0 and (i, read.field, read.offset) in met
     )
+
+
+def _refuse_operations(pieces: Sequence[Piece]) -> None:
+    for piece in pieces:
+        if piece.operation is not None:
+            others = next((p.label for p in pieces if p.operation is None and p.role != "ghost"), "a rule")
+            raise PlanningError(
+                f"{piece.label} needs all values of a level that {others} is still computing. Read an older level there, "
+                f'for example at="t-1".'
+            )
 
 
 def _refuse_self_reads(

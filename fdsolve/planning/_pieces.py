@@ -16,6 +16,7 @@ from ..stencil import (
     ProfileRead,
     Reader,
     RuleContext,
+    StateRead,
     Traced,
     constant_rule,
     describe_result,
@@ -23,8 +24,11 @@ from ..stencil import (
     take_value,
     trace,
 )
+from ..views import AbstractOperation
 from ._arrays import check_range, label_assigned, warn_of_gaps
+from ._derive import Deriver, Hidden
 from ._holes import HoleResolver
+from ._layers import Damper, Standing
 from ._near import NearWalls
 from ._phases import Hole
 from ._problem import Problem, to_precision
@@ -33,6 +37,7 @@ NearHoles = tuple[tuple[str, Hole, str | None], ...]
 """Holes next to which a rule is traced: the field, the hole, and the profile of its mask unless it is a predicate."""
 
 _ARRAYS = (Along, Whole, Interpolate, xr.DataArray)
+_ANYWHERE = Standing()
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Piece:
     """A rule on the points of a box: where `mask` (a profile's name) and `predicate` (a traced rule) hold.
 
     `rule` and `predicate` index the plan's list of traced rules. `role` is "value", "rate", "ghost" or "hole";
-    `adds` adds to what stands there.
+    `adds` adds to what stands there; `operation` acts on the rule's values at all points at once. Rates: `group` counts
+    the `+=` up to this one, for splitting; `implicit` is as marked.
     """
 
     field: str
@@ -51,6 +57,9 @@ class Piece:
     role: str
     adds: bool
     label: str
+    operation: AbstractOperation | None = None
+    group: int = 0
+    implicit: bool = False
 
 
 class RuleBook:
@@ -59,32 +68,79 @@ class RuleBook:
     def __init__(self, problem: Problem):
         self.problem = problem
         self.rules: list[Traced] = []
-        self.rooms: dict[int, frozenset[str]] = {}
+        self.rooms: dict[int, dict[str, int]] = {}
         self.notes: list[str] = []
+        self.hidden: dict[str, Hidden] = {}
+        self.hidden_names: dict[Any, str] = {}
         self._numbers: dict[Any, int] = {}
 
     def number(self, key: Any, make: Callable[[], Traced]) -> int:
         """The number of the rule under `key`, traced when first asked for."""
         if key not in self._numbers:
+            made = make()  # first: tracing a rule may trace those of derived views, and number them
             self._numbers[key] = len(self.rules)
-            self.rules.append(make())
+            self.rules.append(made)
         return self._numbers[key]
+
+    def reach(self, number: int) -> tuple[StateRead, ...]:
+        """What a rule reads, through derived views that are nothing but stored to the fields behind them."""
+        found: dict[StateRead, None] = {}
+        for read in self.rules[number].reads:
+            hidden = self.hidden.get(read.field)
+            if hidden is None or hidden.operation is not None:
+                found[read] = None
+                continue
+            for inner in self.reach(hidden.rule(())):
+                offset = tuple(a + b for a, b in zip(read.offset, inner.offset, strict=True))
+                found[StateRead(inner.field, read.level + inner.level, offset)] = None
+        return tuple(found)
+
+    def rooms_of(self, number: int) -> dict[str, int]:
+        """The axes along which a rule's operators ask for room, and for how many rows; with those of derived views."""
+        found = dict(self.rooms[number])
+        for read in self.rules[number].reads:
+            hidden = self.hidden.get(read.field)
+            if hidden is None:
+                continue
+            inner = dict.fromkeys(hidden.layout.space, 0)
+            if hidden.operation is None:
+                inner = self.rooms_of(hidden.rule(()))
+            for axis, offset in zip(hidden.layout.space, read.offset, strict=True):
+                if axis in inner:
+                    rows = inner[axis] + abs(offset) if inner[axis] else 0
+                    found[axis] = max(found.get(axis, 0), rows)
+        return found
 
     def constant(self, field_name: str, value: float) -> int:
         """The rule that gives a number."""
         dtype = self.problem.scope.dtypes[field_name]
         return self.number(("constant", np.dtype(dtype).str, value), lambda: constant_rule(value, dtype))
 
-    def rule(self, name: str, index: int, assignment: Assignment, holes: NearHoles = (), near: NearWalls = ()) -> int:
+    def rule(
+        self,
+        name: str,
+        index: int,
+        assignment: Assignment,
+        holes: NearHoles = (),
+        near: NearWalls = (),
+        standing: Standing = _ANYWHERE,
+    ) -> int:
         """The rule of an assignment to field `name`, near `holes` and open walls or away from them."""
-        key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes), near)
-        rooms: set[str] = set()
-        number = self.number(key, lambda: self._trace_rule(name, index, assignment, holes, near, rooms))
-        self.rooms.setdefault(number, frozenset(rooms))
+        key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes), near, standing.key)
+        rooms: dict[str, int] = {}
+        number = self.number(key, lambda: self._trace_rule(name, index, assignment, holes, near, standing, rooms))
+        self.rooms.setdefault(number, dict(rooms))
         return number
 
     def _trace_rule(
-        self, name: str, index: int, assignment: Assignment, holes: NearHoles, near: NearWalls, rooms: set[str]
+        self,
+        name: str,
+        index: int,
+        assignment: Assignment,
+        holes: NearHoles,
+        near: NearWalls,
+        standing: Standing,
+        rooms: dict[str, int],
     ) -> Traced:
         scope, what = self.problem.scope, f"Rule {assignment.describe(name)}"
         layout, dtype = scope.layouts[name], scope.dtypes[name]
@@ -100,16 +156,22 @@ class RuleBook:
         evaluate = self.evaluator(name, index, assignment, rule, what)
         scale = self._place_weights(name, index, assignment)
         resolver = HoleResolver(self, holes, what) if holes else None
+        deriver = Deriver(self, name, rule, evaluate, what, stage)
+        dampers = [Damper.of(self, name, layer) for layer in standing.layers]
+        normal = standing.normal(len(layout.space))
 
         def call(reader: Reader) -> tuple[Any, list[Any]]:
             walls = {(axis, upper): wall for axis, upper, wall in near}
             context = RuleContext(
-                scope, layout, reader, what, stage=stage, resolver=resolver, near=walls, rooms=rooms, notes=self.notes
-            )
+                scope, layout, reader, what, stage=stage, resolver=resolver, deriver=deriver, near=walls, rooms=rooms,
+                notes=self.notes, normal=normal,
+            )  # fmt: skip
             value = take_value(evaluate(context))
             if scale is not None:
                 with jax.numpy_dtype_promotion("standard"):  # real weights meet complex sources
                     value = value * scale(reader)
+            for damper in dampers:
+                value = damper.damped(context, value, assignment.adds)
             return value, context.shifted_constants
 
         return trace(call, what, dtype)

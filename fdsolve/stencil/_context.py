@@ -1,6 +1,7 @@
 """The context a rule is traced in: it turns reads at offsets into operands."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError
+from ..field import Normal
 from ..region import Layout, signature_of
 from ..schemes import weights as finite_difference_weights
 from ..views import AbstractContext, AbstractView, FieldView, ParameterView, Shift, show_shift
@@ -28,6 +30,13 @@ class FieldResolver(Protocol):
     def __call__(self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]) -> jax.Array: ...
 
 
+@runtime_checkable
+class Deriver(Protocol):
+    """Makes the hidden field of a derived view, and gives its name: see `fdsolve.planning`."""
+
+    def __call__(self, context: "RuleContext", derived: Any, level: int) -> str: ...
+
+
 @dataclass(frozen=True)
 class Near:
     """A wall beyond which some fields have no ghost values: its distance from the rule's point, and their names."""
@@ -43,8 +52,9 @@ class RuleContext(AbstractContext):
     `stage` marks a rate: it reads the stage and no older level. `wall` moves coordinates (not reads) by half steps, for
     coefficients of a condition on a wall between points; `level` moves all to an older level, whose values are read;
     `entry` is the index offset at which arrays assigned to a region are read, where that is not the point itself.
+    `normal` is the outward direction of the wall that a boundary condition stands on.
     `near` holds the walls without ghost values that are close, by axis and side; `rooms` collects the axes along which
-    an operator asked for them, `notes` what the plan is to tell.
+    an operator asked for them and for how many rows, `notes` what the plan is to tell.
     """
 
     scope: Scope
@@ -58,9 +68,12 @@ class RuleContext(AbstractContext):
     resolver: FieldResolver | None = None
     level: int = 0
     entry: tuple[int, ...] = ()
+    normal: tuple[int, ...] | None = None
     near: Mapping[tuple[str, bool], Near] = field(default_factory=dict)
+    deriver: Deriver | None = None
+    registered: list[tuple[AbstractView, Any]] = field(default_factory=list)
     shifted_constants: list[Any] = field(default_factory=list)
-    rooms: set[str] = field(default_factory=set)
+    rooms: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -113,12 +126,18 @@ class RuleContext(AbstractContext):
         name = f"weight {axis}{' face' if face else ''} {derivative} {reach} {index}"
         return self.reader(ProfileRead(name, (axis,), (at,)), (), self.scope.real)
 
+    def read_measure(self, axis: str, name: str, shift: Shift) -> jax.Array:
+        face, index = self._entity(axis, shift)
+        key = f"measure {axis}{' face' if face else ''} {name}"
+        return self.reader(ProfileRead(key, (axis,), (index,)), (), self.scope.real)
+
     def note_shifted_constant(self, value: Any) -> None:
         if isinstance(value, Tracer):
             self.shifted_constants.append(value)
 
-    def room(self, view: AbstractView, axis: str, shift: Shift) -> tuple[int | None, int | None]:
-        self.rooms.add(axis)
+    def room(self, view: AbstractView, axis: str, shift: Shift, rows: int = 0) -> tuple[int | None, int | None]:
+        wanted = rows + math.ceil(abs(shift[self.grid.names.index(axis)])) if rows else 0
+        self.rooms[axis] = max(self.rooms.get(axis, 0), wanted)
         ends: list[int | None] = []
         for upper in (False, True):
             wall = self.near.get((axis, upper))
@@ -126,6 +145,43 @@ class RuleContext(AbstractContext):
             met = wall is not None and not wall.open.isdisjoint(view.sources())
             ends.append(wall.halves + (-moved if upper else moved) if wall is not None and met else None)
         return ends[0], ends[1]
+
+    def register(self, view: AbstractView, operation: Any) -> int:
+        self.registered.append((view, operation))
+        return len(self.registered) - 1
+
+    def name_derived(self, derived: Any, level: int) -> str:
+        if self.deriver is None or not self.may_read_fields:
+            raise PlanningError(
+                f"{self.what} uses {derived}, which is computed at every point beforehand; coefficients of conditions "
+                f"and predicates cannot. Make it a rule of a field of its own, and read that."
+            )
+        return self.deriver(self, derived, level)
+
+    def read_derived(self, derived: Any, shift: Shift) -> jax.Array:
+        lazily = derived.operation is None and (self.resolver is not None or self.near or self.deriver is None)
+        if lazily:  # beside walls and holes what a point reads is its own
+            return derived.view.value(shift)
+        faces = self.place_of(derived)
+        layout = Layout(self.grid, faces)
+        if any(self.parity(axis, shift) != layout.shift(axis) % 2 for axis in self.grid.space):
+            if derived.operation is None:
+                return derived.view.value(shift)
+            raise PlanningError(
+                f"{self.what} reads {derived} between the places where it is computed. Read it half a step away."
+            )
+        name = self.name_derived(derived, self._level("a derived view", shift))
+        return self.read_state(name, 0, self._index_offset(name, layout, shift))
+
+    def place_of(self, view: AbstractView) -> frozenset[str]:
+        """The axes on whose faces a view lies; that of the rule's own point where it lies anywhere."""
+        faces = set()
+        for axis in self.grid.space:
+            parity = view.parity(axis)
+            own = self.target.shift(axis) if parity is None else parity
+            if own % 2 == self.grid.space_axis(axis).shift(True) % 2:
+                faces.add(axis)
+        return frozenset(faces)
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -196,6 +252,8 @@ class RuleContext(AbstractContext):
     def argument(self, name: str, parameter: inspect.Parameter) -> Any:
         """The value of a rule's argument, found by its name."""
         scope = self.scope
+        if isinstance(parameter.default, Normal):
+            return self._normal(name)
         if name in scope.layouts:
             return FieldView(name, scope.layouts[name], self)
         if name in self.grid.names:
@@ -216,6 +274,14 @@ class RuleContext(AbstractContext):
             f"{self.what} asks for `{name}`, which is not known. Known are {scope.describe_known()}. "
             f"Pass it to `solve` as a keyword: {name}=..."
         )
+
+    def _normal(self, name: str) -> tuple[int, ...]:
+        if self.normal is None:
+            raise PlanningError(
+                f"{self.what}: the argument `{name}` is the normal of a wall, which boundary conditions on walls and "
+                f"holes know. Give such a condition this rule."
+            )
+        return self.normal
 
     def _spacing(self, axis: str) -> Any:
         if axis == self.grid.time_name:

@@ -60,7 +60,7 @@ class _Found:
     dtype: Any
 
 
-def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any) -> Traced:
+def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any, infer: bool = False) -> Traced:
     """Traces a rule.
 
     `call(reader)` evaluates it, asking `reader` for operands, and returns its value and the plain values it used at
@@ -84,10 +84,11 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
 
         with explained(what):
             result = call(reader)[0]
-        return _checked_scalar(result, what, dtype)
+        return jnp.asarray(result) if infer else _checked_scalar(result, what, dtype)
 
     weak_seed = jax.ShapeDtypeStruct((), real or np.dtype(np.float32), weak_type=True)
-    jax.make_jaxpr(discover)(np.float32(0.5), weak_seed)
+    discovered = jax.make_jaxpr(discover)(np.float32(0.5), weak_seed)
+    dtype = discovered.out_avals[0].dtype if infer else dtype
     operands = tuple(sorted(found, key=lambda o: (type(o).__name__, repr(o))))
     num_shifted = 0
 

@@ -1,5 +1,10 @@
 """Views: how a rule reads fields, parameters and coordinates."""
 
+from ._derived import AbstractOperation as AbstractOperation
+from ._derived import Derived as Derived
+from ._derived import operate as operate
+from ._derived import reduce as reduce
+from ._derived import stored as stored
 from ._offsets import Shift as Shift
 from ._offsets import add_shifts as add_shifts
 from ._offsets import parse_offsets as parse_offsets

@@ -16,11 +16,15 @@ from ._offsets import Shift, add_shifts, parse_offsets, show_shift
 
 
 class AbstractContext(ABC):
-    """What a view needs to know while a rule is traced: where it stands, and how to read."""
+    """What a view needs to know while a rule is traced: where it stands, and how to read.
+
+    `stage` tells that the rule is a rate.
+    """
 
     grid: Grid
     target: Layout
     what: str
+    stage: bool
 
     @abstractmethod
     def read_field(self, name: str, shift: Shift) -> jax.Array:
@@ -39,15 +43,32 @@ class AbstractContext(ABC):
         """Weight `index` of the finite difference over `offsets` (in steps) for a derivative at the moved point."""
 
     @abstractmethod
+    def read_measure(self, axis: str, name: str, shift: Shift) -> Any:
+        """A geometric quantity of a curvilinear axis (`Axis.measure`) at the rule's point moved by `shift`."""
+
+    @abstractmethod
     def note_shifted_constant(self, value: Any) -> None:
         """Tells that a plain value was used at an offset: it must be the same at every point."""
 
     @abstractmethod
-    def room(self, view: "AbstractView", axis: str, shift: Shift) -> tuple[int | None, int | None]:
+    def room(self, view: "AbstractView", axis: str, shift: Shift, rows: int = 0) -> tuple[int | None, int | None]:
         """Half steps from the moved point to the lower and upper wall of an axis; None where reads beyond are served.
 
-        Served are the reads of a view whose fields all have ghost values beyond that wall, and those far from it.
+        Served are the reads of a view whose fields all have ghost values beyond that wall, and those far from it:
+        near are the rows whose reads would leave the grid, and with them as many `rows` as the operator asks for.
         """
+
+    @abstractmethod
+    def register(self, view: "AbstractView", operation: Any) -> int:
+        """Numbers a view that is computed at every point first; the rule numbers the same ones each time it runs."""
+
+    @abstractmethod
+    def read_derived(self, derived: Any, shift: Shift) -> jax.Array:
+        """The value of a derived view at the rule's point moved by `shift`."""
+
+    @abstractmethod
+    def name_derived(self, derived: Any, level: int) -> str:
+        """The name of the hidden field that holds a derived view of a level."""
 
     @abstractmethod
     def note(self, text: str) -> None:

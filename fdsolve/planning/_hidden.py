@@ -1,0 +1,94 @@
+"""Pieces of hidden fields: on the points that rules read, in the phases that need them."""
+
+from typing import Any
+
+from ..errors import PlanningError
+from ..region import Box, Points
+from ._derive import Hidden
+from ._near import split_near_walls
+from ._phases import Phase
+from ._pieces import Piece, RuleBook
+
+
+def add_hidden_pieces(book: RuleBook, phases: list[Phase], compiled: list[Any]) -> dict[str, Box]:
+    """Adds the pieces of hidden fields to the phases that need them; returns the box that each is held on."""
+    needs = [_needs(book, [*one.values]) for one in compiled]
+    of_rates = _needs(book, [piece for one in compiled for piece in one.rates])
+    boxes: dict[str, Box] = {}
+    for need in (*needs, of_rates):
+        for name, box in need.items():
+            boxes[name] = _join(boxes[name], box) if name in boxes else box
+    for phase, one, need in zip(phases, compiled, needs, strict=True):
+        for name in book.hidden:
+            if name in need or name in of_rates:
+                one.values.extend(_pieces(book, phase, book.hidden[name], boxes[name]))
+    return boxes
+
+
+def _needs(book: RuleBook, pieces: list[Piece]) -> dict[str, Box]:
+    """The boxes of hidden fields that pieces read, and that those then read in turn."""
+    found: dict[str, Box] = {}
+    pending = [(piece.rule, piece.box) for piece in pieces]
+    while pending:
+        rule, box = pending.pop()
+        for read in book.rules[rule].reads:
+            if read.field not in book.hidden:
+                continue
+            hidden = book.hidden[read.field]
+            wanted = box.shift(read.offset)
+            if hidden.operation is not None:
+                wanted = _join(wanted, Box.of_shape(hidden.layout.space_shape))
+            if read.field in found:
+                wanted = _join(wanted, found[read.field])
+            if found.get(read.field) != wanted:
+                found[read.field] = wanted
+                whole = Box.of_shape(hidden.layout.space_shape)
+                pending.append((hidden.rule(()), wanted if hidden.operation is None else whole))
+    return found
+
+
+def _join(a: Box, b: Box) -> Box:
+    start = tuple(min(p, q) for p, q in zip(a.start, b.start, strict=True))
+    return Box(start, tuple(max(p, q) for p, q in zip(a.stop, b.stop, strict=True)))
+
+
+def _pieces(book: RuleBook, phase: Phase, hidden: Hidden, box: Box) -> list[Piece]:
+    """The pieces of one hidden field: near walls without ghosts row by row, where an operation needs its values."""
+    if hidden.operation is not None:
+        _check_box(book, hidden, box)
+        number = hidden.rule(())
+        return [Piece(hidden.name, box, number, None, None, "value", False, hidden.label, hidden.operation)]
+    away = hidden.rule(())
+    if not any(other.source == hidden.name for other in book.hidden.values()):
+        return [Piece(hidden.name, box, away, None, None, "value", False, hidden.label)]
+    _refuse_holes(book, phase, hidden, away)
+    target = book.problem.scope.layouts[hidden.owner]
+    groups = split_near_walls(book, phase.fields, (hidden.layout, target), away, Points.of_box(box))
+    return [
+        Piece(hidden.name, part.box, hidden.rule(near), None, None, "value", False, hidden.label)
+        for group, near in groups
+        for part in group.parts
+    ]
+
+
+def _check_box(book: RuleBook, hidden: Hidden, box: Box) -> None:
+    """Refuses reads of an operation's result beyond a wall."""
+    grid, shape = book.problem.scope.grid, hidden.layout.space_shape
+    for position, axis in enumerate(grid.space):
+        beyond = max(-box.start[position], box.stop[position] - shape[position])
+        if beyond > 0 and not grid.space_axis(axis).periodic:
+            raise PlanningError(
+                f"{hidden.label} is read {beyond} point{'s' * (beyond > 1)} beyond an end of axis `{axis}`; it is known "
+                f"on the grid only. Read it at the point itself, or start the region further in."
+            )
+        if beyond > shape[position]:
+            raise PlanningError(f"{hidden.label} is read across more than one period of axis `{axis}`.")
+
+
+def _refuse_holes(book: RuleBook, phase: Phase, hidden: Hidden, rule: int) -> None:
+    for read in book.reach(rule):
+        if read.field in phase.fields and phase.fields[read.field].holes:
+            raise PlanningError(
+                f"{hidden.label} needs values at every point, and `{read.field}` has a hole. Give the points of the hole "
+                f"a value instead, for example fd.boundary.Dirichlet(0.0)."
+            )

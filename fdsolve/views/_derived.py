@@ -1,0 +1,112 @@
+"""Derived views: values computed at every point before the rule that reads them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..errors import DeclarationError
+from ..grid import Grid
+from ..region import Layout
+from ._offsets import Shift
+from ._view import AbstractView
+
+
+class AbstractOperation(ABC):
+    """A function of all values of a view at once: along lines, or over the whole grid. Static and hashable."""
+
+    @abstractmethod
+    def operands(self, grid: Grid, layout: Layout) -> dict[str, Any]:
+        """The arrays that `apply` needs, by name, for values on the points of a layout."""
+
+    @abstractmethod
+    def apply(self, values: jax.Array, operands: Mapping[str, jax.Array]) -> jax.Array:
+        """The result at every point, from the values at every point; both have the layout's space shape."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derived(AbstractView):
+    """A view computed at every point of its own place first; with an operation, its result on those values."""
+
+    view: AbstractView
+    number: int
+    operation: AbstractOperation | None
+
+    @property
+    def context(self) -> Any:  # type: ignore[override]
+        return self.view.context
+
+    def value(self, shift: Shift) -> jax.Array:
+        return self.context.read_derived(self, shift)
+
+    def parity(self, axis: str) -> int | None:
+        return self.view.parity(axis)
+
+    def sources(self) -> frozenset[str]:
+        if self.operation is None:
+            return self.view.sources()
+        return frozenset({self.context.name_derived(self, 0)})
+
+    def __repr__(self) -> str:
+        return f"stored({self.view})" if self.operation is None else f"{self.operation}({self.view})"
+
+
+def stored(view: Any) -> AbstractView:
+    """The same view, its values computed once at every point of its own place before the rule that reads it.
+
+    Worth it for what is dear and read more than once: a numerical flux, which both neighbours of a face read. The
+    result is the same but for rounding. `flux = fd.stored(flux); derivative(flux, "x")`.
+    """
+    return operate(view, None)
+
+
+def operate(view: Any, operation: AbstractOperation | None) -> AbstractView:
+    """The result of an operation on all values of a view, as a view."""
+    if not isinstance(view, AbstractView):
+        raise DeclarationError(
+            f"`fd.stored` and operations on whole fields take a view (a field's name among the rule's arguments, or "
+            f"arithmetic on such), got {type(view).__name__}."
+        )
+    if isinstance(view, Derived) and operation is None:
+        return view
+    number = view.context.register(view, operation)
+    return Derived(view, number, operation)
+
+
+@dataclass(frozen=True)
+class Reduction(AbstractOperation):
+    """One number from all values along some space axes (by position), found at every point along them."""
+
+    function: Any
+    axes: tuple[int, ...]
+
+    def operands(self, grid: Grid, layout: Layout) -> dict[str, Any]:
+        return {}
+
+    def apply(self, values: jax.Array, operands: Mapping[str, jax.Array]) -> jax.Array:
+        result = self.function(values, axis=self.axes, keepdims=True)
+        return jnp.broadcast_to(result, values.shape)
+
+    def __repr__(self) -> str:
+        return f"reduce {getattr(self.function, '__name__', 'function')}"
+
+
+def reduce(function: Any, view: Any, axis: Any = None) -> AbstractView:
+    """A number from all values of a view, such as the largest speed: `fd.reduce(jnp.max, fd.apply(jnp.abs, u))[...]`.
+
+    `function` is one of jnp.max, min, sum, mean, prod, any, all, or another that takes `axis=` and `keepdims=`;
+    `axis` is the name of a space axis, or several, default all. It sees the points of the level (in a rate: the stage)
+    that the view reads. A field with a hole is refused: it has no values there.
+    """
+    if not isinstance(view, AbstractView):
+        raise DeclarationError(f"`fd.reduce` takes a function and a view, got {type(view).__name__}; write `u`.")
+    if not callable(function):
+        raise DeclarationError(f"`fd.reduce` takes a function such as jnp.max first, got {function!r}.")
+    space = view.context.grid.space
+    names = space if axis is None else (axis,) if isinstance(axis, str) else axis
+    if not isinstance(names, Sequence) or not names or any(name not in space for name in names):
+        raise DeclarationError(f"`fd.reduce`: axis= takes names of space axes ({', '.join(space)}), got {axis!r}.")
+    return operate(view, Reduction(function, tuple(space.index(name) for name in names)))
