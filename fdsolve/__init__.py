@@ -23,9 +23,11 @@ from .planning import Plan as Plan
 from .planning import at as at
 from .planning import every as every
 from .planning import final as final
+from .planning import receivers as receivers
 from .region import Sinc as Sinc
 from .region import region as region
 from .region import where as where
+from .schemes import CFL as CFL
 from .solution import Solution as Solution
 from .views import apply as apply
 from .views import coordinate as coordinate

@@ -12,6 +12,7 @@ from ._recurrence import solve_recurrence as solve_recurrence
 from ._skew import skew as skew
 from ._skew import unskew as unskew
 from ._slices import evaluate as evaluate
+from ._slices import place as place
 from ._slices import selector as selector
 from ._slices import vectorise_guarded as vectorise_guarded
 from ._slices import write as write

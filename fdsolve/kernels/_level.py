@@ -39,7 +39,7 @@ class Level:
     current: dict[str, jax.Array]
     older: Mapping[str, tuple[jax.Array, ...]]
     number: Any
-    fraction: float
+    fraction: Any
     time: Any
     spare: Mapping[str, jax.Array] = field(default_factory=dict)
 
@@ -74,7 +74,8 @@ class Level:
 
     def _at_time(self, array: jax.Array, offset: int) -> jax.Array:
         here = lax.dynamic_index_in_dim(array, self.number + offset, keepdims=False)
-        if self.fraction == 1.0 or not jnp.issubdtype(array.dtype, jnp.inexact):
+        whole = isinstance(self.fraction, float) and self.fraction == 1.0
+        if whole or not jnp.issubdtype(array.dtype, jnp.inexact):
             return here
         before = lax.dynamic_index_in_dim(array, jnp.maximum(self.number + offset - 1, 0), keepdims=False)
         share = jnp.asarray(self.fraction, here.dtype)

@@ -13,15 +13,17 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, FdsolveWarning
-from ..region import Points
+from ..region import Box, Points
 from ..schemes import RK4, AbstractStepper
 from ..stencil import ProfileRead
+from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._compile import Compiled, PhasePieces, compile_phases
 from ._order import Parallel, Stage, make_schedule
 from ._phases import Phase, make_phases
 from ._pieces import Piece
 from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
+from ._receivers import Receivers, plan_receivers, split_saves
 from ._report import describe
 from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
 from ._stability import Skipped, Stability, analyse
@@ -51,6 +53,7 @@ class Plan:
     holes: dict[str, Points]
     notes: tuple[str, ...]
     parameters: dict[str, Any] = field(repr=False)
+    receivers: Receivers | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.structure == other.structure and self.save == other.save
@@ -61,7 +64,7 @@ class Plan:
     @property
     def bytes_saved(self) -> int:
         """Bytes of the saved history."""
-        per_level = sum(prod(one.shape) * np.dtype(one.dtype).itemsize for one in self.structure.arrays)
+        per_level = sum(prod(one.shape) * np.dtype(one.dtype).itemsize for one in self.structure.declared)
         return per_level * len(self.structure.saved_levels)
 
     @property
@@ -105,6 +108,8 @@ class Plan:
             if self.problem.scope.grid.time is not None
             else f"Holds {show_bytes(self.bytes_held)}"
         )
+        if (recording := self.structure.recording) is not None:
+            saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
         return describe(self.structure, self.problem.scope.grid, units, self.notes, self.stability, saved)
 
     __repr__ = __str__
@@ -113,20 +118,22 @@ class Plan:
 def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: Any) -> Plan:
     """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
     _check_options(stepper, save)
+    save, listening = split_saves(save)
     problem = take_snapshot(fields, parameters)
     phases, of_level = make_phases(problem)
     compiled = compile_phases(problem, phases, of_level)
+    rated = list(dict.fromkeys(piece.field for pieces in compiled.phases for piece in pieces.rates))
+    rates = bool(rated)
+    speeds = trace_speeds(problem, compiled.book, stepper, rated) if stepper is not None else {}
     check_all_used(problem)
     grid = problem.scope.grid
-    rates = any(pieces.rates for pieces in compiled.phases)
     if save is not None and grid.time is None and not isinstance(save, Final):
         raise DeclarationError("save= chooses among time levels, and the grid has no time axis; leave it out.")
-    if stepper is not None and not rates:
-        compiled.notes.append("stepper= has no effect: no rule is a rate (fd.rate)")
-    stepper = (stepper or RK4()) if rates else None
-    save_plan = (
-        plan_saves(save or Every(1), grid.time) if grid.time is not None else SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
-    )
+    recording, places = plan_receivers(problem, listening)
+    save_plan = SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
+    if grid.time is not None:
+        alone = save is None and listening is not None
+        save_plan = SavePlan((), (), (), (), ()) if alone else plan_saves(save or Every(1), grid.time)
     exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
     if save_plan.interpolates and exact:
         raise DeclarationError(
@@ -141,9 +148,15 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         segments=_segments(of_level),
         extents=(),
         saved_levels=save_plan.levels,
-        stepper=stepper,
+        stepper=None,
         time_axis=grid.time_name,
+        recording=recording,
     )
+    if rates:
+        structure = bind_stepper(problem, structure, of_level, stepper or RK4(), speeds)
+    elif stepper is not None:
+        compiled.notes.append(describe_plain(structure, stepper))
+    problem.store.wholes.update(places)
     _measure_profiles(problem, compiled, structure)
     structure = replace(structure, extents=_extents(problem))
     holes = {name: _static_holes(phases, name) for name in problem.names}
@@ -155,6 +168,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         holes,
         tuple(compiled.notes),
         dict(parameters),
+        listening,
     )
 
 
@@ -173,13 +187,14 @@ def _check_options(stepper: Any, save: Any) -> None:
                 else show_option("stepper", stepper)
             )
         )
-    if save is not None and not isinstance(save, AbstractSave):
-        got = f"the function {save.__name__}; call it." if inspect.isfunction(save) else show_option("save", save)
-        raise DeclarationError(f"save= takes fd.every(n), fd.at(times) or fd.final(), got {got}")
+    for one in save if isinstance(save, list | tuple) else [] if save is None else [save]:
+        if not isinstance(one, AbstractSave):
+            got = f"the function {one.__name__}; call it." if inspect.isfunction(one) else show_option("save", one)
+            raise DeclarationError(f"save= takes fd.every(n), fd.at(times), fd.final() or fd.receivers(...), got {got}")
 
 
 def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:
-    kept = dict.fromkeys(problem.names, 0)
+    kept = dict.fromkeys([*problem.names, *compiled.hidden], 0)
     for phase in compiled.phases:
         for piece in (*phase.values, *phase.rates):
             for read in compiled.book.rules[piece.rule].reads:
@@ -196,7 +211,14 @@ def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:
             kept[name],
         )
         for name in problem.names
-    )
+    ) + tuple(_hidden_array(problem, name, box, kept[name]) for name, box in compiled.hidden.items())
+
+
+def _hidden_array(problem: Problem, name: str, box: Box, kept: int) -> Array:
+    shape = problem.scope.layouts[name].space_shape
+    lower = tuple(-start for start in box.start)
+    upper = tuple(stop - size for stop, size in zip(box.stop, shape, strict=True))
+    return Array(name, shape, lower, upper, np.dtype(problem.scope.dtypes[name]).str, kept, hidden=True)
 
 
 def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) -> PhaseStructure:
@@ -243,7 +265,7 @@ def _measure_profiles(problem: Problem, compiled: Compiled, structure: Structure
             pieces = (stage.piece,) if isinstance(stage, Parallel) else stage.pieces
             for piece in pieces:
                 _need(problem, compiled, piece, axes)
-        for piece in phase.rates:
+        for piece in (*phase.rates, *phase.speeds):
             _need(problem, compiled, piece, axes)
 
 

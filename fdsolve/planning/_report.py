@@ -33,7 +33,7 @@ def describe(
         kept = f", {one.kept} older level{'s' if one.kept != 1 else ''} kept" if structure.time_axis else ""
         lines.append(f"  Field {one.name}{unit} {one.shape} {_dtype(one.dtype)}{kept}{ghosts}")
     if structure.stepper is not None:
-        lines.append(f"  Stepper {structure.stepper} (order {structure.stepper.tableau.order})")
+        lines.append(f"  Stepper {structure.stepper} (order {structure.stepper.order})")
     for number, phase in enumerate(structure.phases):
         where = _show_levels(structure, number)
         lines.append(f"  {where}:" if where else "  Evaluation:")

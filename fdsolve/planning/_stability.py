@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..schemes import Modes, NoGrowth
 from ..stencil import ProfileRead, StateRead, Traced, WholeRead, depends_on, linear_weights
 from ._order import Parallel
 from ._pieces import Piece
@@ -84,9 +85,11 @@ def analyse(
         return Skipped(f"{exact[0]} holds no real or complex numbers")
     for piece in (p for group in pieces.values() for p in group):
         rule = structure.rules[piece.rule]
+        if piece.operation is not None:
+            return Skipped(f"{piece.label} acts on all points at once")
         if not rule.affine:
             return Skipped(f"{piece.label} is not affine")
-        if _varies(rule):
+        if varies(rule):
             return Skipped(f"{piece.label} has weights that vary in space or time")
     values = {name: np.asarray(value) for name, value in wholes.items() if np.size(value) <= 64 and name != "times"}
     missing = [
@@ -102,7 +105,18 @@ def analyse(
     if undefined:
         return Skipped(f"{undefined[0]} is not finite")
     frozen = tuple((name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items()))
-    return _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
+    reason = _no_growth(structure, {name for name, group in pieces.items() if group[0].role == "rate"})
+    return Skipped(reason) if reason else _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
+
+
+def _no_growth(structure: Structure, rated: set[str]) -> str:
+    """Why the stepper's growth is not known; "" where it is."""
+    if not rated or structure.stepper is None:
+        return ""
+    names = tuple(sorted(rated))
+    still = Modes(names, {(0, True): np.zeros((1, len(names), len(names)), complex)}, np.zeros(1))
+    found = structure.stepper.amplify(still)
+    return found.reason if isinstance(found, NoGrowth) else ""
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +146,7 @@ def _wholes_of(rule: Traced) -> list[str]:
     return [o.name for o in rule.operands if isinstance(o, WholeRead)]
 
 
-def _varies(rule: Traced) -> bool:
+def varies(rule: Traced) -> bool:
     """Whether the weights of an affine rule depend on the point or the time."""
     others = [o for o in rule.operands if not isinstance(o, StateRead)]
     if not any(isinstance(o, ProfileRead) or o == WholeRead("t") for o in others):
@@ -213,16 +227,32 @@ def _growth(
     place = {name: i for i, name in enumerate(names)}
     depth = max([1] + [-r.level for _, rule in table for r in rule.reads])
     blocks = np.zeros((depth + 1, len(steps), len(waves), len(names), len(names)), complex)
+    parts: dict[tuple[int, bool], np.ndarray] = {}
+    moments = np.zeros((ndim, len(steps), len(names), len(names)))
     for (piece, rule), values in zip(table, weights, strict=True):
+        own = blocks
+        if piece.field in rated:
+            key = (piece.group, structure.is_linear(piece.rule))
+            own = parts.setdefault(key, np.zeros_like(blocks[:1]))
         for k, read in enumerate(rule.reads):
             if read.field not in place:
                 continue
-            own, other = shifts[piece.field], shifts[read.field]
-            moved = np.array([o + (b - a) / 2 for o, a, b in zip(read.offset, own, other, strict=True)])
-            phase = np.exp(1j * waves @ moved)
-            blocks[-read.level, :, :, place[piece.field], place[read.field]] += values[:, k, None] * phase
+            at = (place[piece.field], place[read.field])
+            moved = np.array(
+                [o + (b - a) / 2 for o, a, b in zip(read.offset, shifts[piece.field], shifts[read.field], strict=True)]
+            )
+            own[(-read.level, slice(None), slice(None), *at)] += values[:, k, None] * np.exp(1j * waves @ moved)
+            if piece.field in rated:
+                moments[(slice(None), slice(None), *at)] += np.real(values[None, :, k] * moved[:, None])
     if rated:
-        return _rate_growth(structure, blocks[0], steps, [name in rated for name in names], tolerance)
+        is_rate = np.array([name in rated for name in names])
+        kinds = {
+            key: _eliminate(part[0], blocks[0], is_rate) * steps[:, None, None, None] for key, part in parts.items()
+        }
+        carried = np.abs(moments[..., is_rate, :][..., is_rate])
+        courant = steps * np.abs(np.linalg.eigvals(carried)).max(axis=-1).sum(axis=0)
+        wide = np.broadcast_to(courant[:, None], (len(steps), len(waves)))
+        return _rate_growth(structure, Modes(tuple(n for n in names if n in rated), kinds, wide), tolerance)
     solved = np.linalg.solve(np.eye(len(names)) - blocks[0], np.concatenate(list(blocks[1:]), axis=-1))
     companion = np.zeros((*solved.shape[:2], depth * len(names), depth * len(names)), complex)
     companion[..., : len(names), :] = solved
@@ -234,21 +264,28 @@ def _growth(
     return radius.max(axis=1), (radius <= bound).all(axis=1)
 
 
-def _rate_growth(
-    structure: Structure, block: np.ndarray, steps: np.ndarray, is_rate: list[bool], tolerance: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Growth of a stepper on the modes of the semi-discrete equation; plain rules beside rates are eliminated."""
-    rate, plain = np.flatnonzero(is_rate), np.flatnonzero(~np.asarray(is_rate))
-    matrix = block[..., rate[:, None], rate]
+def _eliminate(part: np.ndarray, plain_block: np.ndarray, is_rate: np.ndarray) -> np.ndarray:
+    """The matrix of some rates on the fields with rates; plain rules beside them are solved for."""
+    rate, plain = np.flatnonzero(is_rate), np.flatnonzero(~is_rate)
+    matrix = part[..., rate[:, None], rate]
     if plain.size:
-        inner = np.eye(plain.size) - block[..., plain[:, None], plain]
-        matrix = matrix + block[..., rate[:, None], plain] @ np.linalg.solve(inner, block[..., plain[:, None], rate])
-    modes = np.linalg.eigvals(matrix) * steps[:, None, None]
+        inner = np.eye(plain.size) - plain_block[..., plain[:, None], plain]
+        given = np.linalg.solve(inner, plain_block[..., plain[:, None], rate])
+        matrix = matrix + part[..., rate[:, None], plain] @ given
+    return matrix
+
+
+def _rate_growth(structure: Structure, modes: Modes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Growth of a stepper on the modes of the semi-discrete equation, against their exact growth."""
     assert structure.stepper is not None
-    growth = np.abs(np.asarray(structure.stepper.tableau.growth(modes)))
-    exact = np.exp(np.clip(modes.real, None, 50.0))
-    good = growth <= np.maximum(1.0, exact) * (1 + tolerance)
-    return growth.max(axis=(1, 2)), np.asarray(good.all(axis=(1, 2)))
+    found = structure.stepper.amplify(modes)
+    assert not isinstance(found, NoGrowth)
+    growth, exact = np.abs(found), np.exp(np.clip(modes.eigenvalues.real, None, 50.0))
+    by_mode = growth.ndim > modes.courant.ndim + 1
+    bound = exact[..., None] if by_mode else exact.max(axis=-1, keepdims=True)
+    good = growth <= np.maximum(1.0, bound) * (1 + tolerance)
+    axes = tuple(range(1, growth.ndim))
+    return growth.max(axis=axes), np.asarray(good.all(axis=axes))
 
 
 def _largest_step(stable: Callable[[np.ndarray], np.ndarray], step: float) -> float:

@@ -4,15 +4,19 @@ from dataclasses import dataclass, replace
 
 from ..region import Box
 from ..schemes import AbstractStepper
-from ..stencil import Traced
+from ..stencil import StateRead, Traced
 from ._order import Stage
 from ._pieces import Piece
+from ._receivers import Recording
 from ._store import Extent
 
 
 @dataclass(frozen=True)
 class Array:
-    """How a field is held: its points, the ghost layers around them, and how many older levels are kept."""
+    """How a field is held: its points, the ghost layers around them, and how many older levels are kept.
+
+    A hidden field is held where it is read: there may be fewer layers than none.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -20,6 +24,7 @@ class Array:
     upper: tuple[int, ...]
     dtype: str
     kept: int
+    hidden: bool = False
 
     @property
     def padded_shape(self) -> tuple[int, ...]:
@@ -39,20 +44,28 @@ class Array:
 
 @dataclass(frozen=True)
 class PhaseStructure:
-    """What happens at a level: stages that set values and ghosts, pieces that give rates, and which boxes they fill."""
+    """What happens at a level: stages that set values and ghosts, pieces that give rates, and which boxes they fill.
+
+    `speeds` are pieces that give Courant numbers over Δt, for steppers that ask for them.
+    """
 
     stages: tuple[Stage, ...]
     rates: tuple[Piece, ...]
     given: tuple[tuple[str, tuple[Box, ...]], ...]
+    speeds: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Consecutive levels start … stop − 1. `phases` has one entry for a constant structure, else one for each level."""
+    """Consecutive levels start … stop − 1. `phases` has one entry for a constant structure, else one for each level.
+
+    `starting`: the stepper has not enough memory yet and takes its first steps.
+    """
 
     start: int
     stop: int
     phases: tuple[int, ...]
+    starting: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,12 +80,41 @@ class Structure:
     saved_levels: tuple[int, ...]
     stepper: AbstractStepper | None
     time_axis: str | None
+    recording: Recording | None = None
+    linear_rules: frozenset[int] = frozenset()
+    timed_rules: frozenset[int] = frozenset()
+    shifts: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    def is_linear(self, rule: int) -> bool:
+        """Whether a rate is affine with constant coefficients."""
+        return rule in self.linear_rules
+
+    def is_timed(self, piece: Piece) -> bool:
+        """Whether a boundary value or ghost depends on time, apart from what it reads of the state."""
+        return piece.rule in self.timed_rules and piece.predicate is None and piece.role in ("value", "ghost")
+
+    def moved(self, field: str, read: StateRead) -> tuple[float, ...]:
+        """How far a read is from the point of a field's rule, in steps of the axes; half steps if staggered."""
+        places = dict(self.shifts)
+        return tuple(o + (b - a) / 2 for o, a, b in zip(read.offset, places[field], places[read.field], strict=True))
+
+    @property
+    def declared(self) -> tuple[Array, ...]:
+        """The arrays of the fields that were declared: those that are saved."""
+        return tuple(one for one in self.arrays if not one.hidden)
+
+    @property
+    def carried(self) -> tuple[Array, ...]:
+        """The arrays that live from level to level."""
+        return tuple(one for one in self.arrays if not one.hidden or one.kept)
 
     @property
     def first_level(self) -> "Structure":
         """The structure of the first level alone: the same whatever is saved, or done later."""
         first = self.phases[self.segments[0].phases[0]]
-        return replace(self, phases=(first,), segments=(Segment(0, 1, (0,)),), saved_levels=(), stepper=None)
+        return replace(
+            self, phases=(first,), segments=(Segment(0, 1, (0,)),), saved_levels=(), stepper=None, recording=None
+        )
 
     def array(self, name: str) -> Array:
         """The storage of a field."""

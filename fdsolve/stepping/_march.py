@@ -16,41 +16,64 @@ from jax import lax
 
 from ..kernels import Arrays, Level, selector, take_box
 from ..planning import Parallel, Segment, Structure
-from ._level import State, make_level
+from ._level import make_level
+from ._record import Records, recorded, start_records
+from ._state import State
+from ._system import System
 
 MAX_RUNS = 8
 MIN_UNROLLED_POINTS = 2**14
 MAX_UNROLLED_PIECES = 48
 Saved = dict[str, jax.Array]
+Carry = tuple[State, Records]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Saved, Saved, Saved]:
-    """Runs a plan: the saved levels of each field, stacked, the last level, and where holes hide points of it."""
-    state: State = {
-        one.name: tuple(jnp.zeros(one.padded_shape, one.dtype) for _ in range(max(one.kept, 1)))
-        for one in structure.arrays
-    }
+def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Saved, Saved, Saved, Records, Any]:
+    """Runs a plan.
+
+    Gives the saved levels of each field, stacked; the last level; where holes hide points of it; records; and the
+    first level at which the stepper failed (None where it cannot).
+    """
+    state = _empty_state(structure)
+    state, prepared = _prepare(structure, axes, arrays, state)
     parts: list[Saved] = []
+    records = start_records(structure)
     for segment in structure.segments:
-        state, saved = _run_segment(structure, segment, arrays, state, axes)
+        (state, records), saved = _run_segment(structure, segment, arrays, (state, records), axes, prepared)
         parts.extend(saved)
     history = {
         one.name: jnp.concatenate([part[one.name] for part in parts]) if len(parts) > 1 else parts[0][one.name]
-        for one in structure.arrays
+        for one in (structure.declared if parts else ())
     }
-    return history, _interiors(structure, state), _hidden_points(structure, axes, arrays)
+    failed = structure.stepper.report(state.memory) if structure.stepper is not None else None
+    return history, _interiors(structure, state), _hidden_points(structure, axes, arrays), records, failed
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def run_initial(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
     """The first level alone."""
-    state: State = {
-        one.name: tuple(jnp.zeros(one.padded_shape, one.dtype) for _ in range(max(one.kept, 1)))
-        for one in structure.arrays
-    }
+    state = _empty_state(structure)
     first = structure.phases[structure.segments[0].phases[0]]
-    return _interiors(structure, _push(structure, state, make_level(structure, first, arrays, state, 0, axes)))
+    return _interiors(structure, _push(structure, state, *make_level(structure, first, arrays, state, 0, axes)))
+
+
+def _empty_state(structure: Structure) -> State:
+    return State(
+        {
+            one.name: tuple(jnp.zeros(one.padded_shape, one.dtype) for _ in range(max(one.kept, 1)))
+            for one in structure.carried
+        }
+    )
+
+
+def _prepare(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: State) -> tuple[State, Any]:
+    """The state with the stepper's memory, and the arrays that it makes once for all steps."""
+    phase = next((phase for phase in structure.phases if phase.rates), None)
+    if phase is None or structure.stepper is None:
+        return state, None
+    system = System(structure, phase, arrays, state, 1, axes)
+    return State(state.levels, structure.stepper.begin(system.start)), structure.stepper.prepare(system)
 
 
 def _hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
@@ -69,44 +92,46 @@ def _hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) 
 
 
 def _interiors(structure: Structure, state: State) -> Saved:
-    return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.arrays}
+    return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.declared}
 
 
-def _push(structure: Structure, state: State, new: dict[str, jax.Array]) -> State:
+def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any) -> State:
     """The levels held after one more: as many as before."""
-    return {one.name: (new[one.name], *state[one.name][:-1]) for one in structure.arrays}
+    return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory)
 
 
 def _with_spare(state: State) -> State:
-    return {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.items()}
+    return State({name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}, state.memory)
 
 
 def _without_spare(state: State) -> State:
-    return {name: levels[:-1] for name, levels in state.items()}
+    return State({name: levels[:-1] for name, levels in state.levels.items()}, state.memory)
 
 
 def _run_segment(
-    structure: Structure, segment: Segment, arrays: Arrays, state: State, axes: tuple[str, ...]
-) -> tuple[State, list[Saved]]:
+    structure: Structure, segment: Segment, arrays: Arrays, carry: Carry, axes: tuple[str, ...], prepared: Any
+) -> tuple[Carry, list[Saved]]:
     """Advances through a segment in runs between saves; returns the saved levels in order."""
     wanted = [n for n in structure.saved_levels if segment.start <= n < segment.stop]
     gaps = _gaps(segment.start, wanted)
     saved: list[Saved] = []
     at = segment.start
-    step = partial(_step, structure, segment, arrays, axes)
+    step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared))
     turn = _turn(structure, segment)
     if turn > 1:
-        state = _with_spare(state)
+        carry = (_with_spare(carry[0]), carry[1])
     if len(gaps) > MAX_RUNS:
-        state, kept = _march_flagged(structure, step, state, segment, wanted, turn)
-        return _without_spare(state) if turn > 1 else state, [kept]
+        carry, kept = _march_flagged(structure, step, carry, segment, wanted, turn)
+        saved.append(kept)
+        at = segment.stop
+        gaps = []
     for gap, count in gaps:
-        state, kept = _march_saving(structure, step, state, at, gap, count, turn)
+        carry, kept = _march_saving(structure, step, carry, at, gap, count, turn)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
-        state = _march(step, state, at, segment.stop - at, turn)
-    return _without_spare(state) if turn > 1 else state, saved
+        carry = _march(step, carry, at, segment.stop - at, turn)
+    return (_without_spare(carry[0]), carry[1]) if turn > 1 else carry, saved
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:
@@ -124,26 +149,32 @@ def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _step(
-    structure: Structure, segment: Segment, arrays: Arrays, axes: tuple[str, ...], state: State, number: Any
+    structure: Structure,
+    segment: Segment,
+    arrays: Arrays,
+    axes: tuple[str, ...],
+    prepared: Any,
+    state: State,
+    number: Any,
 ) -> State:
+    def branch(phase: int) -> Any:
+        made = structure.phases[phase]
+        return lambda s: make_level(structure, made, arrays, s, number, axes, prepared, segment.starting)
+
     if len(segment.phases) == 1:
-        phase = structure.phases[segment.phases[0]]
-        return _push(structure, state, make_level(structure, phase, arrays, state, number, axes))
+        return _push(structure, state, *branch(segment.phases[0])(state))
     used = sorted(set(segment.phases))
     table = jnp.asarray([used.index(p) for p in segment.phases], jnp.int32)
-    branches = [
-        lambda s, phase=structure.phases[p]: make_level(structure, phase, arrays, s, number, axes) for p in used
-    ]
-    return _push(structure, state, lax.switch(table[number - segment.start], branches, state))
+    return _push(structure, state, *lax.switch(table[number - segment.start], [branch(phase) for phase in used], state))
 
 
-def _march(step: Any, state: State, start: Any, count: int, turn: int) -> State:
+def _march(step: Any, carry: Carry, start: Any, count: int, turn: int) -> Carry:
     """`count` steps from level `start` on, `turn` of them unrolled."""
     if count == 1:
-        return step(state, start)
+        return step(carry, start)
     numbers = jnp.arange(count)
-    state, _ = lax.scan(lambda s, k: (step(s, start + k), None), state, numbers, unroll=min(turn, count))
-    return state
+    carry, _ = lax.scan(lambda c, k: (step(c, start + k), None), carry, numbers, unroll=min(turn, count))
+    return carry
 
 
 def _turn(structure: Structure, segment: Segment) -> int:
@@ -151,11 +182,11 @@ def _turn(structure: Structure, segment: Segment) -> int:
 
     1, and then without a spare, where copies are cheap or compiling more steps is dear.
     """
-    turn = lcm(*(max(one.kept, 1) + 1 for one in structure.arrays))
+    turn = lcm(*(max(one.kept, 1) + 1 for one in structure.carried))
     pieces = 0
     for number in set(segment.phases):
         phase = structure.phases[number]
-        repeats = len(structure.stepper.tableau.stages) if phase.rates and structure.stepper is not None else 1
+        repeats = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
         pieces += repeats * (len(phase.stages) + len(phase.rates))
     largest = max(prod(one.shape) for one in structure.arrays)
     pays = largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES
@@ -163,46 +194,46 @@ def _turn(structure: Structure, segment: Segment) -> int:
 
 
 def _march_saving(
-    structure: Structure, step: Any, state: State, start: int, gap: int, count: int, turn: int
-) -> tuple[State, Saved]:
+    structure: Structure, step: Any, carry: Carry, start: int, gap: int, count: int, turn: int
+) -> tuple[Carry, Saved]:
     """`count` times `gap` steps, the level after each kept."""
 
-    def body(s: State, k: Any) -> tuple[State, Saved]:
-        s = _march(step, s, start + k * gap, gap, turn)
-        return s, _interiors(structure, s)
+    def body(c: Carry, k: Any) -> tuple[Carry, Saved]:
+        c = _march(step, c, start + k * gap, gap, turn)
+        return c, _interiors(structure, c[0])
 
     if count == 1:
-        state, kept = body(state, 0)
-        return state, {name: array[None] for name, array in kept.items()}
-    return lax.scan(body, state, jnp.arange(count), unroll=min(turn, count) if gap == 1 else 1)
+        carry, kept = body(carry, 0)
+        return carry, {name: array[None] for name, array in kept.items()}
+    return lax.scan(body, carry, jnp.arange(count), unroll=min(turn, count) if gap == 1 else 1)
 
 
 def _march_flagged(
-    structure: Structure, step: Any, state: State, segment: Segment, wanted: Sequence[int], turn: int
-) -> tuple[State, Saved]:
+    structure: Structure, step: Any, carry: Carry, segment: Segment, wanted: Sequence[int], turn: int
+) -> tuple[Carry, Saved]:
     """Irregular saves: every level of the segment is computed in one scan, the wanted ones are written when reached."""
     marks = set(wanted)
     slots, at = [], 0
     for level in range(segment.start, segment.stop):
         slots.append(at if level in marks else -1)
         at += level in marks
-    history = {one.name: jnp.zeros((len(wanted), *one.shape), one.dtype) for one in structure.arrays}
+    history = {one.name: jnp.zeros((len(wanted), *one.shape), one.dtype) for one in structure.declared}
 
-    def body(carry: Any, entry: Any) -> tuple[Any, None]:
-        s, kept = carry
+    def body(both: Any, entry: Any) -> tuple[Any, None]:
+        c, kept = both
         number, slot = entry
-        s = step(s, number)
-        new = _interiors(structure, s)
+        c = step(c, number)
+        new = _interiors(structure, c[0])
         kept = lax.cond(
             slot >= 0,
             lambda h: {n: lax.dynamic_update_index_in_dim(h[n], new[n], slot, 0) for n in h},
             lambda h: h,
             kept,
         )
-        return (s, kept), None
+        return (c, kept), None
 
     levels = jnp.arange(segment.start, segment.stop)
-    (state, history), _ = lax.scan(
-        body, (state, history), (levels, jnp.asarray(slots, jnp.int32)), unroll=min(turn, len(slots))
+    (carry, history), _ = lax.scan(
+        body, (carry, history), (levels, jnp.asarray(slots, jnp.int32)), unroll=min(turn, len(slots))
     )
-    return state, history
+    return carry, history

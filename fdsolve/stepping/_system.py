@@ -1,0 +1,127 @@
+"""The rates of one level as a stepper sees them: the one right-hand side that every method uses."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..kernels import Arrays, Level, evaluate, selector, take_box
+from ..planning import PhaseStructure, Structure
+from ..region import Box
+from ..schemes import ALL, AbstractSystem, Part, Values, Walls
+from ._fill import complete, spares
+from ._linear import courant_number, linear_symbol
+from ._state import State
+from ._time import time_of
+
+
+@dataclass(frozen=True, eq=False)
+class System(AbstractSystem):
+    """One step of the rates of a phase, from the levels kept in `state` to level `number`."""
+
+    structure: Structure
+    phase: PhaseStructure
+    arrays: Arrays
+    state: State
+    number: Any
+    axes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        before = {name: levels[0] for name, levels in self.state.levels.items() if levels}
+        start = {
+            name: tuple(take_box(before[name], self.structure.array(name).origin, box) for box in boxes)
+            for name, boxes in self.phase.given
+        }
+        for name, value in (("before", before), ("start", start), ("step", self.arrays.wholes["dt"])):
+            object.__setattr__(self, name, value)
+
+    def rates(self, values: Values, fraction: Any, walls: Walls | None = None, part: Part = ALL) -> Values:
+        return self._slopes(self._level(values, fraction, walls), part)
+
+    def speeds(self, values: Values, fraction: Any) -> Any:
+        return courant_number(self.structure, self.phase, self._level(values, fraction, None), self.axes)
+
+    def symbol(self) -> Any:
+        return linear_symbol(self.structure, self.phase, self._moment({}, 0.0), tuple(self.start))
+
+    def constant_rates(self, fraction: Any) -> Values:
+        zeros = {name: jnp.zeros_like(array) for name, array in self.before.items()}  # type: ignore[attr-defined]
+        return self._slopes(self._moment(zeros, fraction), Part(linear=True))
+
+    def finish(self, values: Values) -> dict[str, jax.Array]:
+        """The padded arrays of the new level: what the stepper gave, and all that holds beside it."""
+        given = self._padded(values, spares(self.structure, self.state.levels))
+        level = Level(
+            self.structure, self.arrays, given, self.state.levels, self.number, 1.0, time_of(self.arrays, self.number)
+        )
+        return complete(self.structure, self.phase, level, self.axes)
+
+    def _level(self, values: Values, fraction: Any, walls: Walls | None) -> Level:
+        """The level of a stage, complete: the start of the step stands complete in the level before."""
+        if values is self.start:
+            return self._moment(self.before, fraction)  # type: ignore[attr-defined]
+        level = self._moment(self._padded(values, {}), fraction)
+        return self._moment(complete(self.structure, self.phase, level, self.axes, walls), fraction)
+
+    def _moment(self, current: dict[str, jax.Array], fraction: Any) -> Level:
+        start = time_of(self.arrays, self.number - 1)
+        time = start + jnp.asarray(fraction, self.step.dtype) * self.step
+        return Level(self.structure, self.arrays, current, self.state.levels, self.number, fraction, time)
+
+    def _slopes(self, level: Level, part: Part) -> Values:
+        """du/dt on every given box: the pieces that define it, then those that add to it."""
+        structure, result = self.structure, {}
+        for name, boxes in self.phase.given:
+            pieces = [
+                p for p in self.phase.rates if p.field == name and part.has(name, p.group, structure.is_linear(p.rule))
+            ]
+            if pieces:
+                result[name] = tuple(self._slope(level, pieces, box) for box in boxes)
+        return result
+
+    def _slope(self, level: Level, pieces: list[Any], box: Box) -> jax.Array:
+        total = None
+        for piece in pieces:
+            common = piece.box.intersect(box)
+            if common.empty:
+                continue
+            value = evaluate(level, piece, self.axes)
+            held = selector(level, piece, self.axes, piece.box)
+            value = take_box(value, piece.box.start, common)
+            held = None if held is None else take_box(held, piece.box.start, common)
+            total = _merge(total, value, held, piece.adds, common, box)
+        if total is None:  # a part of the rates that has none here
+            return jnp.zeros(box.shape, self.structure.array(pieces[0].field).dtype)
+        return total
+
+    def _padded(self, values: Values, spare: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        """Padded arrays with the values on the given boxes; what lies outside them is set later."""
+        result = {}
+        for name, boxes in self.phase.given:
+            storage, array = self.structure.array(name), spare.get(name)
+            for value, box in zip(values[name], boxes, strict=True):
+                start = [a - o for a, o in zip(box.start, storage.origin, strict=True)]
+                if array is None:
+                    high = [n - a - s for n, a, s in zip(storage.padded_shape, start, box.shape, strict=True)]
+                    padding = [(a, b, 0) for a, b in zip(start, high, strict=True)]
+                    array = lax.pad(value, jnp.zeros((), value.dtype), padding)
+                else:
+                    array = lax.dynamic_update_slice(array, value, start)
+            assert array is not None
+            result[name] = array
+        return result
+
+
+def _merge(
+    total: jax.Array | None, value: jax.Array, held: jax.Array | None, adds: bool, common: Box, box: Box
+) -> jax.Array:
+    if total is None and common == box and held is None:
+        return value
+    if total is None:
+        total = jnp.zeros(box.shape, value.dtype)
+    below = take_box(total, box.start, common)
+    value = below + value if adds else value
+    value = value if held is None else jnp.where(held, value, below)
+    return lax.dynamic_update_slice(total, value, [a - o for a, o in zip(common.start, box.start, strict=True)])
