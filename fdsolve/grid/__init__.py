@@ -2,4 +2,7 @@
 
 from ._axis import Axis as Axis
 from ._grid import Grid as Grid
+from ._metric import Pole as Pole
+from ._metric import find_pole as find_pole
+from ._metric import scaling_axes as scaling_axes
 from ._time import Time as Time

@@ -10,6 +10,7 @@ from jaxtyping import Float64
 from ..errors import DeclarationError
 from ._checks import check_interval, to_count, to_flag, to_float, to_units
 from ._lookup import match, match_between
+from ._metric import measure, to_metric
 from ._points import to_period, to_points, to_walls
 
 
@@ -31,6 +32,9 @@ class Axis:
         periodic: whether `upper` is the same place as `lower`.
         cells: whether the points are the centres of cells.
         units: a name for the units, kept for output.
+        metric: what the coordinate measures, if not a length along a straight line: "radius" and "angle" (polar and
+            cylindrical), "spherical radius", "colatitude" and "azimuth" (spherical). Operators heed it: `laplacian`,
+            `divergence`, `gradient`, `curl`. Angles are in radians. Without an angle the problem is axisymmetric.
 
     Raises: DeclarationError.
 
@@ -48,6 +52,7 @@ class Axis:
     periodic: bool
     cells: bool
     units: str | None
+    metric: str | None
     _stretched: bytes | None  # the points of a stretched axis; bytes compare exactly and hash once
 
     def __init__(
@@ -59,12 +64,13 @@ class Axis:
         periodic: Any = False,
         cells: Any = False,
         units: Any = None,
+        metric: Any = None,
     ) -> None:
         flags = _to_flags(periodic, cells, units)
         least, why = (1, "") if periodic or cells else (2, " for an axis with a node on each wall")
         walls = to_float(lower, "`lower` of an Axis"), to_float(upper, "`upper` of an Axis")
         count = to_count(num, "`num` of an Axis", least, why)
-        self._assign(*walls, count, *flags, None)
+        self._assign(*walls, count, *flags, to_metric(metric, *walls, flags[0]), None)
         check_interval(*walls, self.step, ("lower", "upper"), "An Axis")
 
     @classmethod
@@ -76,6 +82,7 @@ class Axis:
         cells: Any = False,
         period: Any = None,
         units: Any = None,
+        metric: Any = None,
     ) -> "Axis":
         """An axis through given points, evenly spaced or not.
 
@@ -95,14 +102,15 @@ class Axis:
         own = to_points(points)
         length = to_period(period, own, flags[0])
         lower, upper = to_walls(own, flags[1], length)
+        kind = to_metric(metric, lower, upper, flags[0])
         axis = cls.__new__(cls)
-        axis._assign(lower, upper, len(own), *flags, None)
+        axis._assign(lower, upper, len(own), *flags, kind, None)
         # Points that came from `linspace` are uniform but for rounding, and uniform axes run faster.
         slack = 1e-12 * axis.length + 4 * np.finfo(np.float64).eps * float(np.max(np.abs(own)))
         if np.max(np.abs(axis.points - own)) <= slack:
             return axis
         axis = cls.__new__(cls)
-        axis._assign(lower, upper, len(own), *flags, own.tobytes())
+        axis._assign(lower, upper, len(own), *flags, kind, own.tobytes())
         return axis
 
     def _assign(self, *values: object) -> None:
@@ -125,10 +133,10 @@ class Axis:
         if not self.uniform:
             message = f"A stretched axis has no single `step`, got {self!r}."
             raise DeclarationError(f"{message} Use `.spacing`, one value for each point.")
-        return 2 * self.length / self._num_halves
+        return 2 * self.length / self.num_halves
 
     @property
-    def _num_halves(self) -> int:
+    def num_halves(self) -> int:
         """How many half steps lie between the walls."""
         return 2 * (self.num if self.cells or self.periodic else self.num - 1)
 
@@ -187,7 +195,7 @@ class Axis:
         """
         own = self._faces if face else self.points
         halves = 2 * np.arange(start, stop) + self.shift(face)
-        across = self._num_halves
+        across = self.num_halves
         inside = (halves >= 0) & (halves <= across) & (not self.periodic)
         copy = np.where(inside, 0, halves // across)  # which repetition of the axis: 0 is the axis itself
         if self.periodic:
@@ -196,6 +204,16 @@ class Axis:
         within = np.where(mirrored, (copy + 1) * across - halves, halves - copy * across)
         value = own[(within - self.shift(face)) // 2]
         return np.where(mirrored, 2 * self.lower + (copy + 1) * self.length - value, value + copy * self.length)
+
+    def position(self, halves: int) -> float:
+        """The coordinate of the place `halves` half steps above the lower wall, in `units`.
+
+        >>> Axis(0.0, 1.0, num=5).position(3)
+        0.375
+        """
+        face = self.shift(True) == halves % 2
+        index = (halves - self.shift(face)) // 2
+        return float(self.positions(face, index, index + 1)[0])
 
     def spacings(self, face: bool, start: int, stop: int) -> Float64[np.ndarray, " span"]:
         """Half the distance between the neighbours of each face, or point, of index start … stop − 1.
@@ -210,6 +228,14 @@ class Axis:
             return np.full(max(stop - start, 0), self.step)
         around = self.positions(face, start - 1, stop + 1)
         return (around[2:] - around[:-2]) / 2
+
+    def measure(self, name: str, face: bool, start: int, stop: int) -> Float64[np.ndarray, " span"]:
+        """A geometric quantity of a curvilinear axis at faces, or points: see `fdsolve.grid._metric.measure`.
+
+        >>> Axis(0.0, 1.0, num=4, cells=True, metric="radius").measure("content", False, 0, 4)
+        array([0.03125, 0.09375, 0.15625, 0.21875])
+        """
+        return measure(self, name, face, start, stop)
 
     def index_of(self, value: Any, face: bool = False) -> int:
         """The index of the point, or face, at the coordinate `value`, matched to 1e-6 of a step.
@@ -250,6 +276,7 @@ class Axis:
         parts += ["stretched"] * (not self.uniform)
         parts += ["periodic=True"] * self.periodic + ["cells=True"] * self.cells
         parts += [f'units="{self.units}"'] * (self.units is not None)
+        parts += [f'metric="{self.metric}"'] * (self.metric is not None)
         return f"Axis({', '.join(parts)})"
 
 

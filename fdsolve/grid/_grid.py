@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float64
+
 from ..errors import DeclarationError
 from ._axis import Axis
+from ._metric import METRICS, check_metrics, half_way
 from ._time import Time
 
 
@@ -42,6 +46,7 @@ class Grid:
                 message = f"Axis `{name}` of a Grid must be an `Axis` or a `Time`, got {axis!r}."
                 raise DeclarationError(f"{message} Write `{name}=Axis(lower, upper, num)`.")
         _check_times([name for name, axis in axes.items() if isinstance(axis, Time)], next(iter(axes)))
+        check_metrics({name: axis for name, axis in axes.items() if isinstance(axis, Axis)})
         object.__setattr__(self, "_axes", tuple(axes.items()))
 
     @property
@@ -76,6 +81,24 @@ class Grid:
         axis = self.axes[name]
         assert isinstance(axis, Axis)
         return axis
+
+    def volumes(self) -> Float64[np.ndarray, "*space"]:
+        """The volume of the cell around each point, over the space axes: ∏ ∫f dq of the coordinates' metrics.
+
+        Cells end half-way to the next point and at the walls. Missing angles count as one radian (a missing azimuth
+        and colatitude: as one of the solid angle), missing lengths as one unit.
+
+        >>> float(Grid(r=Axis(0.0, 1.0, num=8, cells=True, metric="radius")).volumes().sum())
+        0.5
+        """
+        result = np.ones(())
+        for name in self.space:
+            axis = self.space_axis(name)
+            ends = half_way(axis, False, 0, axis.num)
+            ends = ends if axis.periodic else np.clip(ends, axis.lower, axis.upper)
+            metric = METRICS.get(axis.metric or "")
+            result = np.multiply.outer(result, np.diff(metric.content(ends) if metric is not None else ends))
+        return result
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -87,6 +87,8 @@ class Store:
                 values = owner.positions(face, start[0], stop[0])
             elif kind == "spacing":
                 values = owner.spacings(face, start[0], stop[0])
+            elif kind == "measure":
+                values = owner.measure(" ".join(rest[1:] if face else rest), face, start[0], stop[0])
             else:
                 derivative, offsets, index = rest[-3:]
                 reach = [float(part) for part in offsets.split(",")]
