@@ -115,8 +115,8 @@ def derivative(
     if weights is not None:
         if not whole or order is not None:
             raise DeclarationError(
-                f"{view.context.what}: derivative({view}, {axis!r}, n={n!r}, order={order!r}): with weights of your own "
-                f"n is a whole number of at least 1, and the order theirs: leave `order` out."
+                f"{view.context.what}: derivative({view}, {axis!r}, n={n!r}, order={order!r}): with weights of your "
+                f"own n is a whole number of at least 1, and the order theirs: leave `order` out."
             )
         return derivative_by_weights(move(view, at), axis, n, weights, Derivative)
     if not whole or not isinstance(order, int) or order < 2 or order % 2:

@@ -14,6 +14,9 @@ from ._derivative import Derivative, derivative
 from ._measured import Measured, is_curved, scaled
 
 
+ARITHMETIC = Arithmetic()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Flux(AbstractView):
     """k ∂u/∂axis half-way between the points of u, k read there or averaged; k = 1 if there is none."""
@@ -65,7 +68,7 @@ class CellBalance(AbstractView):
 
     def _at(self, face: Shift) -> Any:
         if differs(self.flux, self.axis, face):
-            return Average(self.flux, 2, Arithmetic()).value(face)
+            return Average(self.flux, 2, ARITHMETIC).value(face)
         return self.flux.value(face)
 
     def parity(self, axis: str) -> int | None:
@@ -86,7 +89,7 @@ class FluxDivergence(AbstractView):
     view: AbstractView
     axis: str
     order: int = 2
-    mean: AbstractMean = Arithmetic()
+    mean: AbstractMean = ARITHMETIC
 
     @property
     def context(self) -> AbstractContext:  # type: ignore[override]
@@ -135,7 +138,7 @@ def divergence(
     if second is not None:
         view = move(to_view(second, "divergence"), at)
         check_order(view, order, f"divergence(k, {view}, order={order!r})")
-        return _of_gradient(first, view, order, at, mean or Arithmetic())
+        return _of_gradient(first, view, order, at, mean or ARITHMETIC)
     if mean is not None:
         raise DeclarationError("divergence: `mean` belongs to divergence(k, u); a vector has no coefficient.")
     components = to_components(first, "divergence")
@@ -178,7 +181,7 @@ def _component(view: AbstractView, axis: str, order: int) -> AbstractView:
     if order == 2:
         return scaled(CellBalance(view, axis), axis, "transverse 1")
     return scaled(
-        derivative(view, axis, order=order) + Measured(Average(view, order, Arithmetic()), axis, "slope"),
+        derivative(view, axis, order=order) + Measured(Average(view, order, ARITHMETIC), axis, "slope"),
         axis,
         "inverse scale",
     )
