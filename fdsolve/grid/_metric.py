@@ -255,7 +255,8 @@ def _inverse(values: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
 
 
 def _away_from_poles(metric: Metric, here: Float64[np.ndarray, " n"]) -> Any:
-    return ~np.any([np.isclose(here, pole, rtol=0, atol=1e-12) for pole in metric.poles], axis=0, initial=False)
+    near = [np.isclose(here, pole, rtol=0, atol=1e-12) for pole in metric.poles]
+    return ~np.logical_or.reduce(near) if near else np.ones(here.shape, bool)
 
 
 def _slope(axis: Any, metric: Metric, here: Float64[np.ndarray, " n"], span: Any) -> Float64[np.ndarray, " n"]:
