@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, Shift, move
+from ..views import AbstractContext, AbstractView, Shift, move, stored
 from ._convection import checked_view
 from ._faces import FluxDifference, Memo
 from ._laws import AbstractConservationLaw, AbstractPrimitiveLaw, State, scalar_law
@@ -167,7 +167,7 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     space = context.grid.space
     faces = [Faces(found, views, axis, flux, reconstruction) for axis in space]
     rates = tuple(
-        -FluxDifference(view, space, tuple(LawFlux(one, views, n) for one in faces)) for n, view in enumerate(views)
+        -FluxDifference(view, space, tuple(stored(LawFlux(one, views, n)) for one in faces)) for n, view in enumerate(views)
     )
     return rates if isinstance(state, tuple | list) else rates[0]
 
