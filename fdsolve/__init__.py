@@ -4,6 +4,8 @@ from . import boundary as boundary
 from . import schemes as schemes
 from ._solve import plan as plan
 from ._solve import solve as solve
+from .analysis import Analysis as Analysis
+from .analysis import analyse as analyse
 from .errors import DeclarationError as DeclarationError
 from .errors import FdsolveError as FdsolveError
 from .errors import FdsolveWarning as FdsolveWarning
