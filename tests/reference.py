@@ -136,7 +136,7 @@ class Reference(Expressions):
         layer = point[axis] - size + 1 if upper else -point[axis]
         nearest = tuple(min(max(p, 0), n - 1) for p, n in zip(point, place.shape, strict=True))
         rule = self.assignments.wall_condition(name, moment, (axis, upper), nearest)
-        if rule is None or (rule.body.kind == "dirichlet" and self.assignments.on_wall(name, axis)):
+        if rule is None:
             raise Beyond(name, point)
         sign, on_wall = (1 if upper else -1), self.assignments.on_wall(name, axis)
         base = _along(point, axis, size - 1 if upper else 0)

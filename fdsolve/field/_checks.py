@@ -8,20 +8,21 @@ import xarray as xr
 
 from ..errors import DeclarationError
 from ..region import signature_of
-from ._rules import AbstractCondition, Along, Interpolate, Rate, Whole, check_numbers
+from ._conditions import AbstractBoundary
+from ._rules import Along, Interpolate, Rate, Whole, check_numbers
 
 _WANTED = "a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition"
 
 
 def check_rule(rule: Any, what: str) -> None:
     """Refuses what is no rule; `what` names the region it was assigned to."""
-    if isinstance(rule, AbstractCondition | Along | Whole | Interpolate):
+    if isinstance(rule, AbstractBoundary | Along | Whole | Interpolate):
         return
     if isinstance(rule, type):
-        hint = f" Give it its arguments: {rule.__name__}(0.0)." if issubclass(rule, AbstractCondition) else ""
+        hint = f" Give it its arguments: {rule.__name__}(0.0)." if issubclass(rule, AbstractBoundary) else ""
         raise DeclarationError(f"{what}: {_WANTED}, got the class {rule.__name__}.{hint}")
     if isinstance(rule, Rate):
-        if isinstance(rule.function, AbstractCondition):
+        if isinstance(rule.function, AbstractBoundary):
             raise DeclarationError(f"{what}: a boundary condition has no rate; assign it without `fd.rate`.")
         check_rule(rule.function, what)
         return
@@ -44,7 +45,7 @@ def check_rule(rule: Any, what: str) -> None:
 
 def check_coefficient(value: Any, what: str) -> None:
     """Refuses what cannot be a coefficient of a boundary condition; `what` names the condition."""
-    if isinstance(value, AbstractCondition | Rate):
+    if isinstance(value, AbstractBoundary | Rate):
         raise DeclarationError(
             f"{what}: a coefficient is a number, an array or a function that gives its value, got a "
             f"{type(value).__name__}."

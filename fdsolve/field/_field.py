@@ -12,7 +12,8 @@ from ..errors import DeclarationError
 from ..grid import Grid
 from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_interpolation, to_region
 from ._checks import check_rule
-from ._rules import AbstractCondition, Rate, describe_rule, own
+from ._conditions import AbstractBoundary
+from ._rules import Rate, describe_rule, own
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +150,7 @@ class Field:
         check_rule(rule, what)
         if isinstance(region, Place) and not adds:
             raise DeclarationError(f"{what}: a place between points takes `+=` (a source), not `=`.")
-        if adds and isinstance(rule, AbstractCondition):
+        if adds and isinstance(rule, AbstractBoundary):
             raise DeclarationError(f"{what}: `+=` adds a value or a rate; assign a boundary condition with `=`.")
         if isinstance(region, Place):
             _check_place(region, self.layout, what)
@@ -194,6 +195,9 @@ class Together:
             for one, assignment in zip(self.fields, made, strict=True):
                 one.assignments.append(assignment)
             return
+        if isinstance(function, AbstractBoundary) and not isinstance(rule, Rate):
+            self._assign_each(region, function, adds)
+            return
         if not callable(function):
             raise DeclarationError(
                 f"together({', '.join(names)}){region!r}: give one function that returns a tuple or dict of "
@@ -203,11 +207,18 @@ class Together:
         for one, assignment in zip(self.fields, made, strict=True):
             one.assignments.append(assignment)
 
+    def _assign_each(self, region: AbstractRegion, condition: AbstractBoundary, adds: bool) -> None:
+        """Gives every field the same boundary condition."""
+        made = [one._checked(region, condition, adds) for one in self.fields]
+        for one, assignment in zip(self.fields, made, strict=True):
+            one.assignments.append(assignment)
+
 
 def together(*fields: Any) -> Together:
     """Sets several fields by one function, which returns a tuple in the order given, or a dict by field name.
 
-    `fd.together(u, v)[...] = fd.rate(lambda u, v: (v[...], -u[...]))`
+    `fd.together(u, v)[...] = fd.rate(lambda u, v: (v[...], -u[...]))`. A boundary condition holds for each of them:
+    `fd.together(u, v)[dict(x=0)] = fd.boundary.Dirichlet(0.0)`.
     """
     if len(fields) < 2 or not all(isinstance(one, Field) for one in fields):
         got = ", ".join(one.name if isinstance(one, Field) else type(one).__name__ for one in fields) or "none"

@@ -1,6 +1,5 @@
-"""What can be assigned to a region: numbers, arrays, functions, rates and boundary conditions."""
+"""What can be assigned to a region besides boundary conditions: numbers, arrays, functions and rates."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..errors import DeclarationError
+from ._conditions import AbstractBoundary
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,25 +19,29 @@ class Rate:
     """A rule that gives du/dt; made by `fd.rate`."""
 
     function: Any
+    implicit: bool = False
 
 
-def rate(function: Any) -> Rate:
+def rate(function: Any, *, implicit: bool = False) -> Rate:
     """Marks a rule as a time derivative: `u[...] = fd.rate(lambda u, D: D * laplacian(u))`.
 
     The function's arguments are found by name as in any rule; `t` is the time of the stage, and fields are read at the
     stage (not at older levels). A number or an array is taken as it is. Units: those of the field over those of time.
+    `implicit=True` marks the stiff linear part for steppers that treat it apart (ETDRK4); others take no notice.
     """
+    if not isinstance(implicit, bool):
+        raise DeclarationError(f"`fd.rate`: implicit= takes True or False, got {implicit!r}.")
     if isinstance(function, Rate):
         raise DeclarationError(
             "`fd.rate` takes a function, a number or an array, got a rate. Give it the function itself."
         )
-    if isinstance(function, AbstractCondition):
+    if isinstance(function, AbstractBoundary):
         raise DeclarationError(
             f"`fd.rate` takes a function, a number or an array, got {function!r}. Assign it without."
         )
     if function is None or isinstance(function, str | type):
         raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}.")
-    return Rate(own(function) if isinstance(function, np.ndarray | xr.DataArray) else function)
+    return Rate(own(function) if isinstance(function, np.ndarray | xr.DataArray) else function, implicit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,48 +132,11 @@ def check_numbers(value: Any, what: str) -> None:
         raise DeclarationError(f"{what} got {' '.join(got.split())}, which is no array of numbers.")
 
 
-class AbstractWall(ABC):
-    """One ghost point and the line of points behind it, as a boundary condition sees them.
-
-    `layer` is k ≥ 1. `on_point` says whether the field has a point on the wall. Distances are along the outward normal,
-    in the units of the axis.
-    """
-
-    layer: int
-    on_point: bool
-
-    @abstractmethod
-    def interior(self, index: int) -> jax.Array:
-        """The value `index` points inwards: 0 is the point on the wall, or the one next to it."""
-
-    @abstractmethod
-    def distance(self, index: int) -> Any:
-        """Distance from interior point `index` to the ghost point."""
-
-
-class AbstractCondition(ABC):
-    """A boundary condition: it sets the value on the wall, or supplies the ghost values that the rule below reads."""
-
-    @property
-    @abstractmethod
-    def sets_value_on_points(self) -> bool:
-        """Whether the condition sets the value where the field has a point on the wall."""
-
-    @property
-    @abstractmethod
-    def coefficients(self) -> tuple[Any, ...]:
-        """The rules (numbers, arrays, functions) the condition depends on, evaluated at the wall."""
-
-    @abstractmethod
-    def ghost(self, wall: AbstractWall, *coefficients: Any) -> Any:
-        """The value of the ghost point, from the values behind it and the coefficients at the wall."""
-
-
 def describe_rule(rule: Any) -> str:
     """A rule's name in messages and in the plan."""
     if isinstance(rule, Rate):
         return f"rate {describe_rule(rule.function)}"
-    if isinstance(rule, AbstractCondition):
+    if isinstance(rule, AbstractBoundary):
         return repr(rule)
     if callable(rule):
         name = getattr(rule, "__name__", type(rule).__name__)

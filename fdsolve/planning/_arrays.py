@@ -10,7 +10,7 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..errors import DeclarationError, FdsolveWarning
-from ..field import AbstractCondition, Along, Assignment, Interpolate
+from ..field import AbstractBoundary, Along, Assignment, Interpolate
 from ..grid import Time
 from ..region import Box, Coordinates, Index, Layout
 
@@ -170,7 +170,7 @@ def warn_of_gaps(array: Any, axes: tuple[str, ...], assignment: Assignment, layo
     leave out the points in question, so only keys of positions and coordinates are looked at.
     """
     time = layout.grid.time_name
-    value = not isinstance(assignment.rule, AbstractCondition)
+    value = not isinstance(assignment.rule, AbstractBoundary)
     first = value and time not in axes and any(term.levels[0] for term in assignment.terms.terms)
     if isinstance(array, Tracer) or first or not isinstance(assignment.region, Index | Coordinates):
         return

@@ -15,6 +15,7 @@ from ._layers import Standing, layer_rule, note_idle_layers, split_by_layers
 from ._near import split_near_walls
 from ._phases import FieldPhase, Hole, Phase, Span, sets_value
 from ._pieces import NearHoles, Piece, RuleBook
+from ._poles import BeyondPole
 from ._problem import Problem
 from ._rate_groups import rate_group
 from ._reads import check_parameter_reads, check_reads, show_points
@@ -231,7 +232,9 @@ def _span_pieces(
         if relevant:
             near = _dilated(book.reach(plain), relevant, layout.space_shape)
             close, group = _as_one_part(group.intersect(near)), group.subtract(near)
-            beside = book.rule(name, span.index, span.assignment, relevant, walls, standing) if not close.empty else plain
+            beside = plain
+            if not close.empty:
+                beside = book.rule(name, span.index, span.assignment, relevant, walls, standing)
             parts += [(part, beside) for part in close.parts]
         parts += [(part, plain) for part in group.parts]
     predicate = None
@@ -301,7 +304,7 @@ def _note_unread_walls(problem: Problem, phases: list[Phase], halos: dict[str, H
     for name in problem.names:
         walls = {(w.index, w.side): w for phase in phases for w in phase.fields[name].walls}
         for wall in walls.values():
-            if sets_value(problem.scope.layouts[name], wall):
+            if sets_value(problem.scope.layouts[name], wall) or isinstance(wall.assignment.rule, BeyondPole):
                 continue
             if halos[name][1 if wall.side.upper else 0][wall.side.axis] == 0:
                 notes.append(

@@ -1,20 +1,21 @@
 """Ghost points: the layers beyond walls and periodic ends that rules read, each a piece like any other."""
 
 import hashlib
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..errors import PlanningError
-from ..field import AbstractWall
-from ..region import Box, Part, Points
-from ..stencil import Reader, RuleContext, StateRead, Traced, take_value, trace
-from ._phases import WallSpan
+from ..field import AbstractEvolving, AbstractOrdered, AbstractPeriodic, Use
+from ..region import Box, Layout, Part, Points
+from ._grid_wall import Beyond, ghost_rule, periodic_rule
+from ._phases import FieldPhase, Phase, WallSpan
 from ._pieces import Piece, RuleBook
+from ._pole_ghosts import pole_pieces
+from ._poles import BeyondPole
 from ._store import Profile
 from ._walls import Side
 
@@ -22,95 +23,43 @@ Halo = tuple[tuple[int, ...], tuple[int, ...]]
 """Number of ghost layers below and above, by space axis."""
 
 
+Uses = dict[tuple[str, Side], Use]
+"""How rules use the ghost values beyond a wall, by field."""
+
+
 @dataclass(eq=False)
-class GridWall(AbstractWall):
-    """The wall at an end of the grid, seen from the ghost point in `layer`; reads are offsets from that point."""
+class Ghosts:
+    """The ghost pieces of a field in a phase: those with a value, and those with a rate (and where these act)."""
 
-    context: RuleContext
-    name: str
-    side: Side
-    layer: int
-    on_point: bool
+    values: list[Piece] = field(default_factory=list)
+    rates: list[Piece] = field(default_factory=list)
+    given: Points = field(default_factory=Points)
+    notes: list[str] = field(default_factory=list)
 
-    def _offset(self, index: int) -> int:
-        """Index offset from the ghost point to interior point `index`."""
-        return -self.side.outward * (self.layer + index)
-
-    def interior(self, index: int) -> jax.Array:
-        offset = [0] * len(self.context.grid.space)
-        offset[self.side.axis] = self._offset(index)
-        return self.context.read_state(self.name, 0, tuple(offset))
-
-    def distance(self, index: int) -> Any:
-        grid = self.context.grid
-        axis = grid.space[self.side.axis]
-        if grid.space_axis(axis).uniform:
-            return float((self.layer + index) * grid.space_axis(axis).step)
-        ends = []
-        for offset in (0, self._offset(index)):
-            shift = [Fraction(0)] * len(grid.names)
-            shift[grid.names.index(axis)] = Fraction(offset)
-            ends.append(self.context.read_coordinate(axis, tuple(shift)))
-        return self.side.outward * (ends[0] - ends[1])
+    def extend(self, other: "Ghosts") -> None:
+        """Takes over the pieces of another."""
+        self.values.extend(other.values)
+        self.rates.extend(other.rates)
+        self.given = self.given.union(other.given)
+        self.notes.extend(other.notes)
 
 
-def ghost_rule(book: RuleBook, name: str, span: WallSpan, layer: int) -> int:
-    """The rule that gives the ghost points of a layer, from the points behind the wall."""
-    assignment, side = span.assignment, span.side
-    scope = book.problem.scope
-    layout = scope.layouts[name]
-    axis = layout.space[side.axis]
-    on_point = layout.shift(axis) == 0
-    what = f"{assignment.describe(name)} at the {'upper' if side.upper else 'lower'} wall of `{axis}`"
-    inwards = -side.outward * layer
-    base = tuple(inwards if a == side.axis else 0 for a in range(len(layout.space)))
-    wall_shift = {} if on_point else {axis: Fraction(side.outward, 2)}
-
-    # Made before tracing: an array that is made while tracing belongs to the trace.
-    evaluators = [
-        book.evaluator(name, span.index, assignment, coefficient, what, part)
-        for part, coefficient in enumerate(assignment.rule.coefficients)
-    ]
-
-    def call(reader: Reader) -> tuple[Any, list[Any]]:
-        at_wall = RuleContext(scope, layout, reader, what, base=base, wall=wall_shift)
-        coefficients = [take_value(evaluate(at_wall)) for evaluate in evaluators]
-        context = RuleContext(scope, layout, reader, what)
-        wall = GridWall(context, name, side, layer, on_point)
-        with jax.numpy_dtype_promotion("standard"):  # real coefficients and distances meet complex fields
-            return assignment.rule.ghost(wall, *coefficients), at_wall.shifted_constants
-
-    return book.number(("ghost", name, span.index, side, layer), lambda: trace(call, what, scope.dtypes[name]))
-
-
-def periodic_rule(book: RuleBook, name: str, side: Side) -> int:
-    """The rule that copies a ghost point from the other end of a periodic axis."""
-    scope = book.problem.scope
-    layout = scope.layouts[name]
-    size = layout.space_shape[side.axis]
-    offset = tuple(-side.outward * size if a == side.axis else 0 for a in range(len(layout.space)))
-    dtype = scope.dtypes[name]
-
-    def make() -> Traced:
-        return trace(lambda reader: (reader(StateRead(name, 0, offset), (), dtype), []), "a periodic copy", dtype)
-
-    return book.number(("periodic", name, side), make)
-
-
-def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -> list[Piece]:
+def ghost_pieces(book: RuleBook, name: str, phase: Phase, halo: Halo, uses: Uses) -> Ghosts:
     """The ghost pieces of a field, axis by axis, so that corner ghosts are filled from ghosts filled before.
 
     Periodic axes come last: their ghosts repeat those of the walls beside them.
     """
-    layout = book.problem.scope.layouts[name]
-    shape, pieces, filled = layout.space_shape, [], []
-    for axis_index in sorted(range(len(shape)), key=lambda a: layout.grid.space_axis(layout.space[a]).periodic):
+    layout, one = book.problem.scope.layouts[name], phase.fields[name]
+    shape, found, filled = layout.space_shape, Ghosts(), []
+    _check_joined(layout, name, one.walls)
+    for axis_index in sorted(range(len(shape)), key=lambda a: _repeats(layout, a, one.walls)):
         axis = layout.space[axis_index]
         for upper in (False, True):
             width = halo[1 if upper else 0][axis_index]
             side = Side(axis_index, upper)
             if width == 0:
                 continue
+            spans = [span for span in one.walls if span.side == side]
             if layout.grid.space_axis(axis).periodic:
                 if width > shape[axis_index]:
                     raise PlanningError(
@@ -119,26 +68,68 @@ def ghost_pieces(book: RuleBook, name: str, walls: list[WallSpan], halo: Halo) -
                     )
                 box = _layers(Box.of_shape(shape), side, 1, width, shape)
                 box = _extend(box, filled, shape, halo)
-                rule = periodic_rule(book, name, side)
-                pieces.append(Piece(name, box, rule, None, None, "ghost", False, f"periodic {axis}"))
+                sign = spans[-1].assignment.rule.sign if spans else 1
+                rule = periodic_rule(book, name, side, sign)
+                label = spans[-1].assignment.describe(name) if spans else f"periodic {axis}"
+                found.values.append(Piece(name, box, rule, None, None, "ghost", False, label))
                 continue
-            for span in walls:
-                if span.side == side:
-                    pieces.extend(_wall_pieces(book, name, span, width, filled, halo))
+            for span in spans:
+                if isinstance(span.assignment.rule, BeyondPole):
+                    at = _pole_box(span, filled, shape, halo)
+                    found.values.extend(pole_pieces(book, name, span, width, at))
+                    continue
+                found.extend(_wall_pieces(book, name, phase, span, width, filled, halo, uses))
         filled.append(axis_index)
-    return pieces
+    return found
 
 
-def _wall_pieces(book: RuleBook, name: str, span: WallSpan, width: int, filled: list[int], halo: Halo) -> list[Piece]:
+def _pole_box(span: WallSpan, filled: list[int], shape: tuple[int, ...], halo: Halo) -> Callable[[int], Box]:
+    """The box of each layer beyond a pole."""
+    bounds = span.points.bounds()
+    return lambda layer: _extend(_layers(bounds, span.side, layer, 1, shape), filled, shape, halo)
+
+
+def _repeats(layout: Layout, axis: int, walls: list[WallSpan]) -> bool:
+    """Whether the ghosts of an axis repeat what lies at its other end."""
+    joined = any(w.side.axis == axis and isinstance(w.assignment.rule, AbstractPeriodic) for w in walls)
+    return joined or layout.grid.space_axis(layout.space[axis]).periodic
+
+
+def _check_joined(layout: Layout, name: str, walls: list[WallSpan]) -> None:
+    """A periodic condition joins two walls: both have it, all along, with the same sign."""
+    for span in walls:
+        rule, side = span.assignment.rule, span.side
+        if not isinstance(rule, AbstractPeriodic):
+            continue
+        label, axis = span.assignment.describe(name), layout.space[side.axis]
+        whole = Points.of_box(Box.of_shape(layout.space_shape))
+        at = side.index(layout.space_shape)
+        whole = Points.of_box(whole.bounds().with_range(side.axis, at, at + 1))
+        across = [w for w in walls if w.side == Side(side.axis, not side.upper)]
+        signs = {w.assignment.rule.sign for w in across if isinstance(w.assignment.rule, AbstractPeriodic)}
+        if not whole.subtract(span.points).empty or signs != {rule.sign} or len(across) > 1:
+            raise PlanningError(
+                f"{label}: a periodic condition joins the two walls of axis `{axis}`, and holds on the whole of both. "
+                f"Assign it to both, {name}[dict({axis}=[0, -1])] = {rule!r}."
+            )
+
+
+def _wall_pieces(
+    book: RuleBook, name: str, phase: Phase, span: WallSpan, width: int, filled: list[int], halo: Halo, uses: Uses
+) -> Ghosts:
     axis, shape = book.problem.scope.grid.space[span.side.axis], book.problem.scope.layouts[name].space_shape
+    label = span.assignment.describe(name)
     if width >= shape[span.side.axis]:
         raise PlanningError(
-            f"{span.assignment.describe(name)}: rules read {width} points beyond the wall of axis `{axis}`, which has "
+            f"{label}: rules read {width} points beyond the wall of axis `{axis}`, which has "
             f"only {shape[span.side.axis]} points to mirror. Give the axis more points."
         )
-    pieces = []
+    use = uses.get((name, span.side), Use.DIFFUSION)
+    found = Ghosts(notes=_loss(book, name, span, use))
+    remembers, moves = bool(phase.levels[0] > 0), _moves(phase.fields[name], span, int(phase.levels[0]))
     for layer in range(1, width + 1):
-        rule = ghost_rule(book, name, span, layer)
+        beyond = Beyond(name, span, layer, use, remembers)
+        rule = ghost_rule(book, phase.fields[name], beyond, moves)
         for part in span.points.parts:
             own, mask = _layers(part.box, span.side, layer, 1, shape), None
             box = _extend(own, filled, shape, halo)
@@ -146,8 +137,34 @@ def _wall_pieces(book: RuleBook, name: str, span: WallSpan, width: int, filled: 
                 grown = [(a - b, d - c) for a, b, c, d in zip(own.start, box.start, own.stop, box.stop, strict=True)]
                 mask = f"mask {name} wall {span.index} {span.side.axis} {span.side.upper} {layer} {identity(part)}"
                 add_mask(book, mask, np.pad(part.mask, grown, mode="edge"), box.start)
-            pieces.append(Piece(name, box, rule, mask, None, "ghost", False, span.assignment.describe(name)))
-    return pieces
+            role = "rate" if moves else "ghost"
+            piece = Piece(name, box, rule, mask, None, role, False, f"ghost of {label}" if moves else label)
+            (found.rates if moves else found.values).append(piece)
+            if moves:
+                found.given = found.given.union(Points.of_box(box))
+    return found
+
+
+def _moves(one: FieldPhase, span: WallSpan, level: int) -> bool:
+    """Whether the ghost points beyond a wall are carried along by a stepper, as the points on it are."""
+    rule = span.assignment.rule
+    carried = level > 0 and not one.rates.intersect(span.points).empty
+    return carried and isinstance(rule, AbstractEvolving) and rule.evolves
+
+
+def _loss(book: RuleBook, name: str, span: WallSpan, use: Use) -> list[str]:
+    """What the plan tells of a condition whose declared order is not stable beside the rules that read it."""
+    rule, layout = span.assignment.rule, book.problem.scope.layouts[name]
+    if not isinstance(rule, AbstractOrdered):
+        return []
+    axis = layout.space[span.side.axis]
+    used = rule.stable_order(use, layout.shift(axis) == 0)
+    if used == rule.order:
+        return []
+    return [
+        f"{span.assignment.describe(name)} is of order {used} at the {span.side.word} wall of {axis}: rules read it as "
+        f"{use.value}, and ghost values of order {rule.order} are unstable there"
+    ]
 
 
 def identity(*parts: Part) -> str:

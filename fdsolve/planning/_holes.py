@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
 
 from ..errors import PlanningError
-from ..field import AbstractWall
+from ..field import AbstractWall, Use
 from ..region import Predicate
 from ..stencil import ProfileRead, RuleContext, take_value
 from ._phases import Hole
@@ -27,8 +27,31 @@ class HoleWall(AbstractWall):
     direction: int
     layer: int
     on_point: bool = False
+    use: Use = Use.DIFFUSION
+    remembers: bool = False
 
-    def interior(self, index: int) -> jax.Array:
+    def _refuse(self, wanted: str) -> NoReturn:
+        raise PlanningError(
+            f"{self.resolver.what} reads across the wall of the hole of `{self.name}`: {wanted} is not known there. A "
+            f"hole takes conditions of second order: Neumann, Robin, Symmetric, Outflow()."
+        )
+
+    def depths(self, start: int, stop: int) -> tuple[float, ...]:
+        self._refuse("a polynomial through interior points")
+
+    @property
+    def period(self) -> int:
+        self._refuse("what lies across a period")
+
+    def time_step(self) -> jax.Array:
+        self._refuse("the ghost value of the level before")
+
+    def rate(self, index: int) -> jax.Array:
+        self._refuse("the rate behind the wall")
+
+    def interior(self, index: int, back: int = 0) -> jax.Array:
+        if index < 0 or back:
+            self._refuse("the ghost value of the level before")
         offset = list(self.base)
         offset[self.axis] -= self.direction * index
         value = self.context.read_state(self.name, self.level, tuple(offset))
@@ -142,9 +165,10 @@ class HoleResolver:
         axis = context.grid.space[wall.axis]
         # An array was given for the points of the hole: it is read there, beyond the wall.
         inside = tuple(b + wall.direction * (a == wall.axis) for a, b in enumerate(wall.base))
+        normal = tuple(wall.direction * (a == wall.axis) for a in range(len(wall.base)))
         local = RuleContext(
             context.scope, context.scope.layouts[wall.name], context.reader, self.what, base=wall.base,
-            wall={axis: Fraction(wall.direction, 2)}, level=wall.level, entry=inside,
+            wall={axis: Fraction(wall.direction, 2)}, level=wall.level, entry=inside, normal=normal,
         )  # fmt: skip
         coefficients = [take_value(evaluate(local)) for evaluate in self.evaluators[wall.name, hole.index]]
         with jax.numpy_dtype_promotion("standard"):  # as at the walls of the grid

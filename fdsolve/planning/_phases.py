@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import DeclarationError
-from ..field import AbstractCondition, Assignment, Rate
-from ..region import Box, Layout, Points, Predicate
+from ..field import AbstractCondition, AbstractLayer, AbstractPeriodic, Assignment, Normal, Rate
+from ..region import Box, Layout, Part, Points, Predicate
+from ._poles import pole_walls
 from ._problem import Problem
 from ._walls import Claims, Side, claim_walls
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """The points on which one assignment acts in a phase, in the order of assignment."""
+    """The points on which one assignment acts in a phase, in the order of assignment; on which wall, if that counts."""
 
     index: int
     assignment: Assignment
@@ -22,11 +23,22 @@ class Span:
     predicate: Predicate | None
     kind: str  # "value" | "rate"
     adds: bool
+    side: Side | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class WallSpan:
     """The wall points for which a condition supplies ghost values."""
+
+    index: int
+    assignment: Assignment
+    side: Side
+    points: Points
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSpan:
+    """The points of a layer along a wall."""
 
     index: int
     assignment: Assignment
@@ -50,6 +62,7 @@ class FieldPhase:
 
     spans: list[Span] = field(default_factory=list)
     walls: list[WallSpan] = field(default_factory=list)
+    layers: list[LayerSpan] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     values: Points = field(default_factory=Points)
     rates: Points = field(default_factory=Points)
@@ -102,6 +115,8 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
     layout = problem.scope.layouts[name]
     entries = []
     for index, assignment in enumerate(problem.assignments[name]):
+        if isinstance(assignment.rule, AbstractLayer):
+            continue
         condition = isinstance(assignment.rule, AbstractCondition)
         all_levels = np.logical_or.reduce([term.levels for term in assignment.terms.terms])
         initial = not condition and is_initial(all_levels)
@@ -136,6 +151,8 @@ def _field_phase(problem: Problem, name: str, level: int) -> FieldPhase:
     layout, result = problem.scope.layouts[name], FieldPhase()
     entries = _active_entries(problem, name, level)
     _place_ghosts(entries, layout, result)
+    poles = pole_walls(layout, [(wall.side, wall.points) for wall in result.walls])
+    result.walls.extend(WallSpan(-1, assignment, side, points) for assignment, side, points in poles)
     covered = Points()
     for hole in result.holes:
         if hole.predicate is None:
@@ -145,14 +162,72 @@ def _field_phase(problem: Problem, name: str, level: int) -> FieldPhase:
         kind = "rate" if isinstance(entry.assignment.rule, Rate) else "value"
         points = entry.points if entry.claims is None else _valued_points(entry, layout, walls)
         visible = points.subtract(covered)
-        if not visible.empty:
+        for side, part in _by_side(entry, visible):
             adds = entry.assignment.adds
-            result.spans.append(Span(entry.index, entry.assignment, visible, entry.predicate, kind, adds))
+            result.spans.append(Span(entry.index, entry.assignment, part, entry.predicate, kind, adds, side))
         if entry.predicate is None and not entry.assignment.adds:
             covered = covered.union(points)
     result.spans.reverse()
+    result.layers = _find_layers(problem, name, level)
     _sort_kinds(result, layout)
     return result
+
+
+def _by_side(entry: _Entry, points: Points) -> list[tuple[Side | None, Points]]:
+    """Points by the wall they lie on, for a condition that asks for the normal there; all together for others."""
+    if points.empty:
+        return []
+    if entry.claims is None or not asks_for_normal(entry.assignment.rule):
+        return [(None, points)]
+    found, rest = [], points
+    for side, wall in entry.claims.walls.items():
+        part = rest.intersect(wall)
+        rest = rest.subtract(wall)
+        if not part.empty:
+            found.append((side, part))
+    return found + ([] if rest.empty else [(None, rest)])
+
+
+def asks_for_normal(condition: AbstractCondition) -> bool:
+    """Whether a rule of a condition has `fd.boundary.normal` among its arguments."""
+    rules = [one for one in condition.coefficients if callable(one) and not hasattr(one, "dtype")]
+    return any(isinstance(p.default, Normal) for one in rules for p in inspect.signature(one).parameters.values())
+
+
+def _find_layers(problem: Problem, name: str, level: int) -> list[LayerSpan]:
+    """The layers of a field, each with its points within its width of a wall."""
+    layout, found = problem.scope.layouts[name], []
+    for index, assignment in enumerate(problem.assignments[name]):
+        if not isinstance(assignment.rule, AbstractLayer):
+            continue
+        for points, predicate in _active_points(assignment, level):
+            claims = claim_walls(points, layout)
+            if predicate is not None or not claims.inner.empty:
+                raise DeclarationError(
+                    f"{assignment.describe(name)}: a layer lies along walls, as in "
+                    f"{name}[dict({layout.space[0]}=[0, -1])] = {assignment.rule!r}; take such a region."
+                )
+            _check_not_periodic(claims, layout, assignment, name)
+            for side, wall in claims.walls.items():
+                thick = thicken(wall, side, layout, assignment.rule.width)
+                if not thick.empty:
+                    found.append(LayerSpan(index, assignment, side, thick))
+    return found
+
+
+def thicken(wall: Points, side: Side, layout: Layout, width: float) -> Points:
+    """The points behind the points of a wall, as far as `width` along the axis."""
+    name, size = layout.space[side.axis], layout.space_shape[side.axis]
+    axis = layout.grid.space_axis(name)
+    places = axis.positions(name in layout.faces, 0, size)
+    depths = axis.upper - places if side.upper else places - axis.lower
+    count = int(np.count_nonzero(depths < width))
+    start, stop = (size - count, size) if side.upper else (0, count)
+    parts = []
+    for part in wall.parts:
+        mask = None if part.mask is None else part.mask.repeat(count, axis=side.axis)
+        parts.append(Part(part.box.with_range(side.axis, start, stop), mask))
+    return Points(tuple(parts)) if count else Points()
 
 
 def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> None:
@@ -166,7 +241,7 @@ def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> 
         for side, wall in entry.claims.walls.items():
             points = wall.subtract(rules).subtract(walls.get(side, Points()))
             walls[side] = walls.get(side, Points()).union(wall)
-            if not points.empty and not _sets_value_at(entry, side, layout):
+            if not points.empty:
                 result.walls.append(WallSpan(entry.index, entry.assignment, side, points))
         if entry.claims.inner.empty:
             continue
@@ -177,6 +252,12 @@ def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> 
             rules = rules.union(entry.claims.inner)
     result.walls.reverse()
     result.holes.reverse()
+
+
+def sets_value(layout: Layout, wall: WallSpan) -> bool:
+    """Whether a condition sets the values on a wall, besides the ghost values beyond it."""
+    on_point = layout.shift(layout.space[wall.side.axis]) == 0
+    return on_point and bool(wall.assignment.rule.sets_value_on_points)
 
 
 def _sets_value_at(entry: _Entry, side: Side, layout: Layout) -> bool:
@@ -223,9 +304,21 @@ def _check_predicate(assignment: Assignment, predicate: Predicate | None, name: 
 
 
 def _check_not_periodic(claims: Claims, layout: Layout, assignment: Assignment, name: str) -> None:
+    joins = isinstance(assignment.rule, AbstractPeriodic)
+    if joins and not claims.inner.empty:
+        raise DeclarationError(
+            f"{assignment.describe(name)}: a periodic condition joins two walls; assign it to both, as in "
+            f"{name}[dict({layout.space[0]}=[0, -1])] = {assignment.rule!r}."
+        )
     for side in claims.walls:
         axis = layout.space[side.axis]
-        if layout.grid.space_axis(axis).periodic:
+        owner = layout.grid.space_axis(axis)
+        if joins and not owner.periodic and not owner.cells:
+            raise DeclarationError(
+                f"{assignment.describe(name)}: axis `{axis}` has a node on each wall, and a periodic condition would "
+                f"make them the same place twice. Declare it with cells=True, or with periodic=True."
+            )
+        if owner.periodic and not joins:
             raise DeclarationError(
                 f"{assignment.describe(name)}: axis `{axis}` is periodic, it has no wall. Drop the condition or "
                 f"declare the axis without periodic=True."

@@ -23,6 +23,15 @@ class Side:
         """+1 or −1: the direction out of the grid."""
         return 1 if self.upper else -1
 
+    @property
+    def word(self) -> str:
+        """What the end is called: "upper" or "lower"."""
+        return "upper" if self.upper else "lower"
+
+    def normal(self, ndim: int) -> tuple[int, ...]:
+        """The outward axis direction, one number a space axis."""
+        return tuple(self.outward if axis == self.axis else 0 for axis in range(ndim))
+
 
 @dataclass(frozen=True, eq=False)
 class Claims:

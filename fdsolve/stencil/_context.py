@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
@@ -37,6 +38,17 @@ class Deriver(Protocol):
     def __call__(self, context: "RuleContext", derived: Any, level: int) -> str: ...
 
 
+@runtime_checkable
+class Stretcher(Protocol):
+    """Answers for differences along an axis in a layer that stretches the coordinate: see `fdsolve.planning`."""
+
+    def __call__(self, context: "RuleContext", view: Any, shift: Shift) -> Any: ...
+
+    def check_read(self, context: "RuleContext", name: str, shift: Shift) -> None:
+        """Refuses a read at an offset along a stretched axis that no operator made."""
+        ...
+
+
 @dataclass(frozen=True)
 class Near:
     """A wall beyond which some fields have no ghost values: its distance from the rule's point, and their names."""
@@ -54,7 +66,8 @@ class RuleContext(AbstractContext):
     `entry` is the index offset at which arrays assigned to a region are read, where that is not the point itself.
     `normal` is the outward direction of the wall that a boundary condition stands on.
     `near` holds the walls without ghost values that are close, by axis and side; `rooms` collects the axes along which
-    an operator asked for them and for how many rows, `notes` what the plan is to tell.
+    an operator asked for them and for how many rows, `notes` what the plan is to tell. `registered` are the derived views
+    of the rule so far; `defining` is the number of the one that the rule is traced for.
     """
 
     scope: Scope
@@ -71,7 +84,11 @@ class RuleContext(AbstractContext):
     normal: tuple[int, ...] | None = None
     near: Mapping[tuple[str, bool], Near] = field(default_factory=dict)
     deriver: Deriver | None = None
+    stretcher: Stretcher | None = None
+    enrolled: list[AbstractView] = field(default_factory=list)
+    depth: int = 0
     registered: list[tuple[AbstractView, Any]] = field(default_factory=list)
+    defining: int | None = None
     shifted_constants: list[Any] = field(default_factory=list)
     rooms: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -88,6 +105,8 @@ class RuleContext(AbstractContext):
                 f"{self.what} reads `{name}`; here only coordinates, time and parameters are known. Put a condition on "
                 f"the state into the rule, with jnp.where."
             )
+        if self.stretcher is not None and self.depth == 0:
+            self.stretcher.check_read(self, name, shift)
         if self.resolver is not None:
             return self.resolver(self, name, level, offset)
         return self.read_state(name, level, offset)
@@ -146,6 +165,27 @@ class RuleContext(AbstractContext):
             ends.append(wall.halves + (-moved if upper else moved) if wall is not None and met else None)
         return ends[0], ends[1]
 
+    def read_profile(self, name: str, axis: str, shift: Shift, dtype: Any = None) -> jax.Array:
+        """The value of a profile of the planner's own, kept for points and, under another name, for faces."""
+        face, index = self._entity(axis, shift)
+        read = ProfileRead(name + (" face" if face else ""), (axis,), (index,))
+        return self.reader(read, (), self.scope.real if dtype is None else dtype)
+
+    def enroll(self, view: AbstractView) -> int:
+        self.enrolled.append(view)
+        return len(self.enrolled) - 1
+
+    def stretched(self, view: Any, shift: Shift) -> Any:
+        return None if self.stretcher is None else self.stretcher(self, view, shift)
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
     def register(self, view: AbstractView, operation: Any) -> int:
         self.registered.append((view, operation))
         return len(self.registered) - 1
@@ -159,8 +199,10 @@ class RuleContext(AbstractContext):
         return self.deriver(self, derived, level)
 
     def read_derived(self, derived: Any, shift: Shift) -> jax.Array:
-        lazily = derived.operation is None and (self.resolver is not None or self.near or self.deriver is None)
-        if lazily:  # beside walls and holes what a point reads is its own
+        apart = self.resolver is not None or self.near or self.deriver is None or self.stretcher is not None
+        lazily = derived.operation is None and apart
+        unused = self.defining is not None and derived.number >= self.defining
+        if lazily or unused:  # beside walls and holes what a point reads is its own
             return derived.view.value(shift)
         faces = self.place_of(derived)
         layout = Layout(self.grid, faces)
@@ -170,8 +212,21 @@ class RuleContext(AbstractContext):
             raise PlanningError(
                 f"{self.what} reads {derived} between the places where it is computed. Read it half a step away."
             )
-        name = self.name_derived(derived, self._level("a derived view", shift))
-        return self.read_state(name, 0, self._index_offset(name, layout, shift))
+        if self.stretcher is not None:
+            raise PlanningError(
+                f"{self.what} uses {derived}, which acts on whole lines; a layer that absorbs waves stretches derivatives "
+                f"by stencils only. Write it with `derivative`, or start the region outside the layer."
+            )
+        name = self.name_derived(derived, self.level_of(shift))
+        return self.read_hidden(name, layout, shift)
+
+    def read_hidden(self, name: str, layout: Layout, shift: Shift, level: int = 0) -> jax.Array:
+        """The value of a hidden field at the place `shift` away; the levels in `shift` are those that it stands for."""
+        return self.read_state(name, level, self._index_offset(name, layout, shift))
+
+    def level_of(self, shift: Shift) -> int:
+        """The level that a shift leads to, seen from the one that the rule defines."""
+        return self._level("a derived view", shift)
 
     def place_of(self, view: AbstractView) -> frozenset[str]:
         """The axes on whose faces a view lies; that of the rule's own point where it lies anywhere."""

@@ -1,0 +1,23 @@
+"""What the conditions share: how they print, and which point a ghost point mirrors."""
+
+from typing import Any
+
+from ..field import AbstractWall
+
+
+def mirror(wall: AbstractWall) -> int:
+    """The interior point that the ghost point mirrors: u₋ₖ ↔ uₖ about a point, uₖ₋₁ about a face."""
+    return wall.layer if wall.on_point else wall.layer - 1
+
+
+def show(value: Any) -> str:
+    """A coefficient in the print of its condition: numbers as they are, functions by name, others by type."""
+    if callable(value):
+        name = getattr(value, "__name__", type(value).__name__)
+        return "lambda" if name == "<lambda>" else name
+    return str(value) if isinstance(value, int | float | complex) else type(value).__name__
+
+
+def show_options(condition: Any) -> str:
+    """`, order=4` where the order is not the default."""
+    return f", order={condition.order}" if condition.order != 2 else ""
