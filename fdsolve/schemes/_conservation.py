@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, Shift, move, stored
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, move, stored
 from ._convection import checked_view
 from ._faces import FluxDifference, Memo
 from ._laws import AbstractConservationLaw, AbstractPrimitiveLaw, State, scalar_law
@@ -41,6 +41,7 @@ class Faces:
     axis: str
     flux: AbstractRiemannFlux
     reconstruction: AbstractReconstruction
+    sides: dict[int, tuple[AbstractView, ...]] = field(default_factory=dict)
     variables: Memo = field(default_factory=Memo)
     fluxes: Memo = field(default_factory=Memo)
     faces: Memo = field(default_factory=Memo)
@@ -60,27 +61,25 @@ class Faces:
 
     def _make(self, face: Shift) -> State:
         schemes = {side: widest(self.reconstruction, self.state, self.axis, face, side) for side in (1, -1)}
-        sides = {side: self._side(scheme, face, side) for side, scheme in schemes.items() if scheme is not None}
-        if not sides:
-            sides[1] = self._conserved(self._variables(along(self.context, face, self.axis, -HALF)))
-        left, right = (sides.get(side, next(iter(sides.values()))) for side in (1, -1))
+        left, right = (self._side(schemes, face, side) for side in (1, -1))
         found = self.flux.flux(self.law, left, right, self.number)
         reaches = [0 if scheme is None or scheme.order <= 2 else scheme.reach for scheme in schemes.values()]
         if min(reaches) < 2 or not self.context.grid.space_axis(self.axis).uniform:
             return found
         return self._corrected(found, face, min(reaches))
 
-    def _side(self, scheme: AbstractReconstruction, face: Shift, side: int) -> State:
-        """The conserved quantities at a face seen from one side."""
-        values = [
-            reconstruct(scheme, self.context, self.axis, face, side, lambda o, n=n: self._beside(face, o)[n], False)
-            for n in range(len(self.state))
-        ]
-        near = self._beside(face, -side * HALF)
-        if scheme.reach > 1 and isinstance(self.law, AbstractPrimitiveLaw):
-            fine = self.law.admissible(tuple(values))
-            values = [jnp.where(fine, value, safe) for value, safe in zip(values, near, strict=True)]
-        return self._conserved(tuple(values))
+    def _side(self, schemes: Mapping[int, AbstractReconstruction | None], face: Shift, side: int) -> State:
+        """The conserved quantities at a face seen from one side: from the other, where a wall leaves no point on it."""
+        side = side if schemes[side] is not None or schemes[-side] is None else -side
+        scheme = schemes[side]
+        near = self.beside(face, -side * HALF)
+        if scheme is None or scheme.reach == 1:
+            return self._conserved(near)
+        values = tuple(view.value(face) for view in self.sides[side])
+        if isinstance(self.law, AbstractPrimitiveLaw):
+            fine = self.law.admissible(values)
+            values = tuple(jnp.where(fine, value, safe) for value, safe in zip(values, near, strict=True))
+        return self._conserved(values)
 
     def _corrected(self, flux: State, face: Shift, reach: int) -> State:
         weights, offsets = correction_weights(reach), [j - reach + HALF for j in range(2 * reach)]
@@ -90,7 +89,8 @@ class Faces:
     def _point_flux(self, point: Shift) -> State:
         return self.fluxes.take(point, lambda: self.law.flux(self._values(point), self.number))
 
-    def _beside(self, face: Shift, offset: Fraction) -> State:
+    def beside(self, face: Shift, offset: Fraction) -> State:
+        """What is reconstructed, at a point beside a face."""
         return self._variables(along(self.context, face, self.axis, offset))
 
     def _variables(self, point: Shift) -> State:
@@ -114,6 +114,43 @@ def _paired(weights: Sequence[float], values: Sequence[Any]) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class SideValue(AbstractView):
+    """One variable at the faces of an axis as reconstructed from one side, 1 the lower and −1 the upper."""
+
+    faces: Faces
+    state: tuple[AbstractView, ...]
+    component: int
+    side: int
+
+    @property
+    def context(self) -> AbstractContext:  # type: ignore[override]
+        return self.state[0].context
+
+    def value(self, shift: Shift) -> jax.Array:
+        faces, side = self.faces, self.side
+        scheme = widest(faces.reconstruction, self.state, faces.axis, shift, side)
+        if scheme is None:  # a wall leaves no point on this side, and the flux takes the other
+            return faces.beside(shift, side * HALF)[self.component]
+
+        def read(offset: Fraction) -> Any:
+            return faces.beside(shift, offset)[self.component]
+
+        return reconstruct(scheme, self.context, faces.axis, shift, side, read, False)
+
+    def parity(self, axis: str) -> int | None:
+        return face_parity(self.state[self.component], self.faces.axis, axis)
+
+    def __repr__(self) -> str:
+        return f"side {self.side} of {self.state[self.component]} along {self.faces.axis}"
+
+
+def face_parity(view: AbstractView, along_axis: str, axis: str) -> int | None:
+    """The parity on an axis of the faces between the points of a view along one."""
+    own = view.parity(axis)
+    return 1 - own if axis == along_axis and own is not None else own
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class LawFlux(AbstractView):
     """The flux of one quantity of a law through the faces of an axis."""
 
@@ -128,9 +165,13 @@ class LawFlux(AbstractView):
     def value(self, shift: Shift) -> jax.Array:
         return self.faces.at(shift)[self.component]
 
+    def exact(self, world: AbstractWorld) -> Exact:
+        law, number = self.faces.law, self.faces.number
+        parts = [view.exact(world) for view in self.state]
+        return lambda point: law.flux(tuple(part(point) for part in parts), number)[self.component]
+
     def parity(self, axis: str) -> int | None:
-        own = self.state[self.component].parity(axis)
-        return 1 - own if axis == self.faces.axis and own is not None else own
+        return face_parity(self.state[self.component], self.faces.axis, axis)
 
     def __repr__(self) -> str:
         return f"flux of {self.state[self.component]} along {self.faces.axis}"
@@ -166,8 +207,12 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     _note_captured(found, context, len(views))
     space = context.grid.space
     faces = [Faces(found, views, axis, flux, reconstruction) for axis in space]
+    for one in faces:
+        for side in (1, -1):
+            one.sides[side] = tuple(stored(SideValue(one, views, n, side)) for n in range(len(views)))
     rates = tuple(
-        -FluxDifference(view, space, tuple(stored(LawFlux(one, views, n)) for one in faces)) for n, view in enumerate(views)
+        -FluxDifference(view, space, tuple(stored(LawFlux(one, views, n)) for one in faces))
+        for n, view in enumerate(views)
     )
     return rates if isinstance(state, tuple | list) else rates[0]
 
