@@ -11,7 +11,6 @@ from ..region import Layout
 from ..stencil import Reader, RuleContext, StateRead, Traced, trace
 from ..views import AbstractOperation
 from ._near import NearWalls
-from ._problem import to_precision
 
 Evaluate = Callable[[RuleContext], Any]
 
@@ -83,7 +82,7 @@ class Deriver:
         def call(reader: Reader) -> tuple[Any, list[Any]]:
             context = RuleContext(
                 scope, target, reader, self.what, stage=self.stage, near=walls, rooms=rooms, notes=book.notes,
-                deriver=self,
+                deriver=self, defining=view_number,
             )  # fmt: skip
             self.evaluate(context)
             view, _ = context.registered[view_number]
@@ -107,7 +106,8 @@ class Deriver:
             return book.number(("copy", source), make)
 
         for key, value in operation.operands(scope.grid, layout).items():
-            book.problem.store.wholes[f"{name} {key}"] = to_precision(value, scope.real)
+            # Of NumPy: an array of JAX that is made while a rule is traced belongs to the trace.
+            book.problem.store.wholes[f"{name} {key}"] = np.asarray(value, scope.real)
         label = f"{operation} of {book.hidden[source].label}"
         book.hidden[name] = Hidden(name, layout, self.owner, label, copy, operation, source)
         scope.layouts[name], scope.dtypes[name] = layout, scope.dtypes[source]

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import DeclarationError
 from ..grid import Axis, Grid
 from ..region import Layout
-from ..views import AbstractOperation, AbstractView, move, operate
+from ..views import AbstractOperation, AbstractView, AbstractWorld, Exact, move, operate
 
 _REACH = 4  # the widest offset of a right-hand side, closures included
 _CLOSURES = {(1, 4): 3, (1, 6): 3, (2, 4): 4, (2, 6): 5}  # points of the outermost row's right-hand side
@@ -53,6 +53,9 @@ class Compact(AbstractOperation):
             along = result[0] * row[0] + result[-1] * row[-1]
             result = result - column[:, None] * along[None, :]
         return jnp.moveaxis(result.reshape(shape), 0, self.position)
+
+    def exact(self, function: Exact, world: AbstractWorld) -> Exact:
+        return world.derivative(function, self.axis, self.derivative)
 
     def __repr__(self) -> str:
         return f"compact {self.derivative} along {self.axis}, order {self.order},"
@@ -115,7 +118,9 @@ def _offsets(i: int, size: int, periodic: bool, reach: int, closure: int) -> tup
         return [1], list(range(closure))
     if i == size - 1:
         return [-1], [-k for k in range(closure)]
-    return [-1, 1], [-1, 0, 1]
+    if closure < 5:
+        return [-1, 1], [-1, 0, 1]
+    return [-1, 1], [-1, 0, 1, 2] if i < size // 2 else [-2, -1, 0, 1]
 
 
 def _solve_row(implicit: np.ndarray, explicit: np.ndarray, derivative: int) -> tuple[np.ndarray, np.ndarray]:
