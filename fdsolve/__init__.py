@@ -5,7 +5,9 @@ from . import schemes as schemes
 from ._solve import plan as plan
 from ._solve import solve as solve
 from .analysis import Analysis as Analysis
+from .analysis import Manufactured as Manufactured
 from .analysis import analyse as analyse
+from .analysis import manufactured as manufactured
 from .errors import DeclarationError as DeclarationError
 from .errors import FdsolveError as FdsolveError
 from .errors import FdsolveWarning as FdsolveWarning

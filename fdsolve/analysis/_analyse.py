@@ -53,7 +53,7 @@ def analyse(
     site = check_site(own, about, at)
     count = _to_count(wavenumbers, len(own.problem.scope.grid.space))
     symbol = symbol_of(own, site)
-    found = _modified(own, site, symbol)
+    found = modified_of(own, site, symbol)
     waves = disperse(symbol, _spacing(own), found if isinstance(found, Modified) else None, count)
     largest = _largest_step(own, site, symbol)
     return to_dataset(own, symbol, found, waves, largest)
@@ -72,7 +72,7 @@ def _spacing(plan: Plan) -> np.ndarray:
     return np.array([grid.space_axis(axis).step for axis in grid.space])
 
 
-def _modified(plan: Plan, site: Site, symbol: Symbol) -> Modified | str:
+def modified_of(plan: Plan, site: Site, symbol: Symbol) -> Modified | str:
     """The modified equation; or why there is none."""
     first = modified_terms(symbol, _spacing(plan))
     if isinstance(first, str):

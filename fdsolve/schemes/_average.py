@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..views import AbstractContext, AbstractView, Shift, add_shifts, move
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, add_shifts, move
 from ._common import along, check_order, differs, times, to_view
 from ._weights import weights as finite_difference_weights
 
@@ -74,7 +74,8 @@ class Average(AbstractView):
     def value(self, shift: Shift) -> jax.Array:
         for axis in self.context.grid.space:
             if differs(self.view, axis, shift):
-                return self._along(axis, shift)
+                with self.context.within():
+                    return self._along(axis, shift)
         return self.view.value(shift)
 
     def _along(self, axis: str, shift: Shift) -> Any:
@@ -107,6 +108,9 @@ class Average(AbstractView):
         if above is not None and stop > count:
             first, stop = max(0, count - self.order) if below is not None else count - self.order, count
         return tuple(k - left + 0.5 for k in range(first, stop)), halves
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        return self.view.exact(world)
 
     def parity(self, axis: str) -> int | None:
         return None

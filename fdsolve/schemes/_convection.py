@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, Shift, move
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, exact_part, move
 from ._faces import FluxDifference, at_place, face_velocity, known_sign, pick_upwind
 from ._onestep import LaxWendroff, OneStepFlux
 from ._reconstruction import TVD, AbstractReconstruction, Upwind, along, reconstruct, times, weighted, widest
@@ -61,6 +61,10 @@ class ConvectiveFlux(AbstractView):
             return False
         own = self.velocity.parity(self.axis)
         return own is None or own == self.view.parity(self.axis)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        velocity, inner = exact_part(self.velocity, world), self.view.exact(world)
+        return lambda point: times(velocity(point), inner(point))
 
     def parity(self, axis: str) -> int | None:
         own = self.view.parity(axis)
@@ -113,6 +117,10 @@ class UpwindDerivative(AbstractView):
         ]
         values = [self.view.value(along(self.context, shift, self.axis, Fraction(side * o))) for o in offsets]
         return weighted(weights, values)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        velocity, slope = exact_part(self.velocity, world), world.derivative(self.view.exact(world), self.axis)
+        return lambda point: times(velocity(point), slope(point))
 
     def parity(self, axis: str) -> int | None:
         return self.view.parity(axis)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, Shift, add_shifts, move
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, add_shifts, move
 from ._closures import Closure, apart_rows, central_offsets, close
 from ._common import along, check_axis, differs, times, to_view
 from ._stencil import derivative_by_weights
@@ -20,7 +20,8 @@ class Derivative(AbstractView):
     """∂ⁿ/∂axisⁿ of a view by central differences of even order, between like places or from faces to points.
 
     Near a wall where the view cannot be read beyond, a closure takes over: see `fdsolve.schemes._closures`. As part of
-    a `flux` form it always takes half steps, and closes nowhere where all points lie on one side.
+    a `flux` form it always takes half steps, and closes nowhere where all points lie on one side; `margin` is how many
+    half steps next to a wall the view has no values in (1 for a flux, which wants points on both its sides).
     """
 
     view: AbstractView
@@ -28,12 +29,23 @@ class Derivative(AbstractView):
     derivative: int
     order: int
     flux: bool = False
+    margin: int = 0
+    number: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.number is None:
+            object.__setattr__(self, "number", self.context.enroll(self))
 
     @property
     def context(self) -> AbstractContext:  # type: ignore[override]
         return self.view.context
 
     def value(self, shift: Shift) -> jax.Array:
+        stretched = self.context.stretched(self, shift)
+        return self.plain(shift) if stretched is None else stretched
+
+    def plain(self, shift: Shift) -> jax.Array:
+        """The difference in the grid's own coordinate, also where a layer stretches it."""
         staggered = self.flux or differs(self.view, self.axis, shift)
         closure, halves = self._closure(shift, staggered)
         if closure is None:
@@ -61,7 +73,8 @@ class Derivative(AbstractView):
         halves = below if below is not None else owner.num_halves - (above or 0)
         place = owner.shift(True) == halves % 2
         count = owner.size(place != staggered)
-        found = close(self.derivative, self.order, staggered, room, count, not self.flux)
+        known = tuple(None if end is None else end - self.margin for end in room)
+        found = close(self.derivative, self.order, staggered, known, count - self.margin, not self.flux)
         if found is not None and found.order < self.order:
             nearer_upper = below is None or (above is not None and above < below)
             self.context.note(
@@ -81,6 +94,13 @@ class Derivative(AbstractView):
             return [float(w) for w in finite_difference_weights(self.derivative, places - owner.position(halves))]
         # The chain rule with the same operator, ∂u/∂x = D u / D x, keeps the operator's norm: it becomes h D x.
         return [float(w) for w in np.array(closure.weights) / np.dot(closure.weights, places)]
+
+    def slope(self, view: AbstractView) -> "Derivative":
+        """The first derivative of a view half-way between its points, of the same order; a part of this operator."""
+        return Derivative(view, self.axis, 1, self.order, True, -1)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        return world.derivative(self.view.exact(world), self.axis, self.derivative)
 
     def parity(self, axis: str) -> int | None:
         return self.view.parity(axis)

@@ -1,18 +1,17 @@
 """Divergences of vectors and of fluxes, in conservative form, on straight and curvilinear axes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, Shift, add_shifts, move
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, add_shifts, exact_part, move
 from ._average import AbstractMean, Arithmetic, Average, half
 from ._common import check_order, differs, times, to_view
 from ._derivative import Derivative, derivative
 from ._measured import Measured, is_curved, scaled
-
 
 ARITHMETIC = Arithmetic()
 
@@ -26,23 +25,31 @@ class Flux(AbstractView):
     axis: str
     order: int
     mean: AbstractMean
+    slope: AbstractView = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slope", Derivative(self.view, self.axis, 1, self.order, flux=True))
 
     @property
     def context(self) -> AbstractContext:  # type: ignore[override]
         return self.view.context
 
     def value(self, shift: Shift) -> jax.Array:
-        slope = Derivative(self.view, self.axis, 1, self.order, flux=True).value(shift)
+        slope = self.slope.value(shift)
         if self.coefficient is None:
             return slope
         return times(Average(self.coefficient, self.order, self.mean).value(shift), slope)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        slope, coefficient = world.derivative(self.view.exact(world), self.axis), exact_part(self.coefficient, world)
+        return slope if self.coefficient is None else lambda point: times(coefficient(point), slope(point))
 
     def parity(self, axis: str) -> int | None:
         own = self.view.parity(axis)
         return 1 - own if own is not None and axis == self.axis else own
 
     def __repr__(self) -> str:
-        return f"flux({self.coefficient}, {self.view}, {self.axis})" if self.coefficient else f"flux({self.view})"
+        return f"flux({self.coefficient}, {self.view}, {self.axis})" if self.coefficient is not None else f"flux({self.view}, {self.axis})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +78,11 @@ class CellBalance(AbstractView):
             return Average(self.flux, 2, ARITHMETIC).value(face)
         return self.flux.value(face)
 
+    def exact(self, world: AbstractWorld) -> Exact:
+        density, inner = world.measure(self.axis, "density"), self.flux.exact(world)
+        through = world.derivative(lambda point: times(density(point), inner(point)), self.axis)
+        return lambda point: times(through(point), 1 / density(point))
+
     def parity(self, axis: str) -> int | None:
         own = self.flux.parity(axis)
         if axis == self.axis and isinstance(self.flux, Flux):
@@ -90,31 +102,38 @@ class FluxDivergence(AbstractView):
     axis: str
     order: int = 2
     mean: AbstractMean = ARITHMETIC
+    form: AbstractView = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "form", self._form())
 
     @property
     def context(self) -> AbstractContext:  # type: ignore[override]
         return self.view.context
 
     def value(self, shift: Shift) -> jax.Array:
-        return self._form().value(shift)
+        return self.form.value(shift)
 
     def _form(self) -> AbstractView:
         flux = Flux(self.coefficient, self.view, self.axis, self.order, self.mean)
         if not is_curved(self.view, self.axis):
-            plain = Derivative(flux, self.axis, 1, self.order, flux=True)
+            plain = Derivative(flux, self.axis, 1, self.order, flux=True, margin=1)
             return scaled(plain, self.axis, "transverse 2" if self.order == 2 else "inverse square scale")
         if self.order == 2:
             return scaled(CellBalance(flux, self.axis), self.axis, "transverse 2")
         # 1/f ∂(f k ∂u); where f = 0 its limit, the dimension times ∂(k ∂u).
         total = Measured(
-            Derivative(Measured(flux, self.axis, "density"), self.axis, 1, self.order, flux=True),
+            Derivative(Measured(flux, self.axis, "density"), self.axis, 1, self.order, flux=True, margin=1),
             self.axis,
             "inverse density",
         )
         if not self.context.grid.space_axis(self.axis).cells:
-            bare = Derivative(flux, self.axis, 1, self.order, flux=True)
+            bare = Derivative(flux, self.axis, 1, self.order, flux=True, margin=1)
             total = total + Measured(bare, self.axis, "pole")
         return scaled(total, self.axis, "inverse square scale")
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        return self.form.exact(world)
 
     def parity(self, axis: str) -> int | None:
         return self.view.parity(axis)

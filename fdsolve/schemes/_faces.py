@@ -9,7 +9,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..views import AbstractContext, AbstractView, Shift
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift
 from ._reconstruction import HALF, along, times
 
 
@@ -37,6 +37,10 @@ class FluxDifference(AbstractView):
             term = times(weight, upper - lower)
             total = term if total is None else total + term
         return total
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        parts = [world.derivative(f.exact(world), axis) for axis, f in zip(self.axes, self.fluxes, strict=True)]
+        return lambda point: sum(part(point) for part in parts)
 
     def parity(self, axis: str) -> int | None:
         return self.view.parity(axis)

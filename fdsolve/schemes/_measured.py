@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 
 from ..grid import scaling_axes
-from ..views import AbstractContext, AbstractView, Shift
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift
 from ._common import times
 
 
@@ -23,6 +23,10 @@ class Measured(AbstractView):
 
     def value(self, shift: Shift) -> jax.Array:
         return times(self.context.read_measure(self.axis, self.measure, shift), self.view.value(shift))
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        measure, inner = world.measure(self.axis, self.measure), self.view.exact(world)
+        return lambda point: times(measure(point), inner(point))
 
     def parity(self, axis: str) -> int | None:
         return self.view.parity(axis)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, Shift, add_shifts, move
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, add_shifts, move
 from ._common import along, check_axis, differs, times, to_view
 
 
@@ -24,20 +24,39 @@ class Stencil(AbstractView):
     axis: str
     offsets: tuple[float, ...]
     weights: tuple[Any, ...]
-    near: AbstractView | None = None
+    near: Any = None
+    number: int = -1
+
+    def __post_init__(self) -> None:
+        if self.near is not None:
+            object.__setattr__(self, "number", self.context.enroll(self))
 
     @property
     def context(self) -> AbstractContext:  # type: ignore[override]
         return self.view.context
 
     def value(self, shift: Shift) -> jax.Array:
+        stretched = None if self.near is None else self.context.stretched(self, shift)
+        return self.plain(shift) if stretched is None else stretched
+
+    @property
+    def derivative(self) -> int:
+        """Which derivative it stands for."""
+        return self.near.derivative
+
+    def slope(self, view: AbstractView) -> AbstractView:
+        """The first derivative of a view half-way between its points, of the same order."""
+        return self.near.slope(view)
+
+    def plain(self, shift: Shift) -> jax.Array:
+        """The sum in the grid's own coordinate, also where a layer stretches it."""
         if self.near is not None and differs(self.view, self.axis, shift) != bool(self.offsets[0] % 1):
             raise DeclarationError(
                 f"{self.context.what}: {self} is taken where its offsets do not lead to points of `{self.view}`. Give "
                 f"whole offsets between like places, and halves between points and faces."
             )
         if self.near is not None and self._leaves(self.context.room(self.view, self.axis, shift)):
-            return self.near.value(shift)
+            return self.near.plain(shift)
         total: Any = None
         for weight, offset in zip(self.weights, self.offsets, strict=True):
             term = times(weight, self.view.value(add_shifts(shift, along(self.context, self.axis, offset))))
@@ -48,6 +67,11 @@ class Stencil(AbstractView):
         below, above = room
         beyond_lower = below is not None and below + 2 * min(self.offsets) < 0
         return beyond_lower or (above is not None and above - 2 * max(self.offsets) < 0)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        if self.near is None:
+            return super().exact(world)
+        return world.derivative(self.view.exact(world), self.axis, self.derivative)
 
     def parity(self, axis: str) -> int | None:
         own = self.view.parity(axis)

@@ -11,9 +11,12 @@ from ._offsets import parse_offsets as parse_offsets
 from ._offsets import show_shift as show_shift
 from ._view import AbstractContext as AbstractContext
 from ._view import AbstractView as AbstractView
+from ._view import AbstractWorld as AbstractWorld
 from ._view import CoordinateView as CoordinateView
+from ._view import Exact as Exact
 from ._view import FieldView as FieldView
 from ._view import ParameterView as ParameterView
 from ._view import apply as apply
 from ._view import coordinate as coordinate
+from ._view import exact_part as exact_part
 from ._view import move as move

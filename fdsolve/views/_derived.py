@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..errors import DeclarationError
+from ..errors import DeclarationError, PlanningError
 from ..grid import Grid
 from ..region import Layout
 from ._offsets import Shift
-from ._view import AbstractView
+from ._view import AbstractView, AbstractWorld, Exact
 
 
 class AbstractOperation(ABC):
@@ -25,6 +25,10 @@ class AbstractOperation(ABC):
     @abstractmethod
     def apply(self, values: jax.Array, operands: Mapping[str, jax.Array]) -> jax.Array:
         """The result at every point, from the values at every point; both have the layout's space shape."""
+
+    def exact(self, function: Exact, world: AbstractWorld) -> Exact:
+        """What the operation tends to as the grid is refined, of a function of the coordinates."""
+        raise PlanningError(f"{self!r} has no exact counterpart, so that the differential equation is not known.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +45,10 @@ class Derived(AbstractView):
 
     def value(self, shift: Shift) -> jax.Array:
         return self.context.read_derived(self, shift)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        inner = self.view.exact(world)
+        return inner if self.operation is None else self.operation.exact(inner, world)
 
     def parity(self, axis: str) -> int | None:
         return self.view.parity(axis)

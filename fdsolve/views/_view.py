@@ -3,16 +3,44 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 from jax.core import Tracer
 
-from ..errors import DeclarationError
+from ..errors import DeclarationError, PlanningError
 from ..grid import Grid
 from ..region import Layout
 from ._offsets import Shift, add_shifts, parse_offsets, show_shift
+
+Exact = Callable[[tuple[Any, ...]], Any]
+"""A quantity as a function of the coordinates, one scalar an axis in grid order, time included."""
+
+
+class AbstractWorld(ABC):
+    """What the exact counterparts of views are made of, where a declaration is looked at as differential equations."""
+
+    @abstractmethod
+    def field(self, name: str) -> Exact:
+        """The exact solution for a field."""
+
+    @abstractmethod
+    def parameter(self, name: str) -> Exact:
+        """A parameter labelled by axes."""
+
+    @abstractmethod
+    def coordinate(self, axis: str) -> Exact:
+        """The coordinate of an axis."""
+
+    @abstractmethod
+    def measure(self, axis: str, name: str) -> Exact:
+        """A geometric quantity of a curvilinear axis: see `Axis.measure`."""
+
+    @abstractmethod
+    def derivative(self, function: Exact, axis: str, n: int = 1) -> Exact:
+        """∂ⁿ/∂axisⁿ of a function of the coordinates."""
 
 
 class AbstractContext(ABC):
@@ -71,8 +99,24 @@ class AbstractContext(ABC):
         """The name of the hidden field that holds a derived view of a level."""
 
     @abstractmethod
+    def enroll(self, view: "AbstractView") -> int:
+        """Numbers a difference along an axis; the rule numbers the same ones each time it runs."""
+
+    @abstractmethod
+    def stretched(self, view: Any, shift: Shift) -> Any:
+        """A difference along an axis at the moved point where a layer stretches the coordinate; None elsewhere."""
+
+    @abstractmethod
+    def within(self) -> AbstractContextManager[None]:
+        """The reads at offsets made meanwhile are those of an operator, none that the rule asks for itself."""
+
+    @abstractmethod
     def note(self, text: str) -> None:
         """Adds a line to the notes of the plan; one that stands there already is not repeated."""
+
+    def look(self, view: "AbstractView", shift: Shift) -> Any:
+        """What a rule sees of a view when it reads it, `view["x+1"]`."""
+        return view.value(shift)
 
     def parity(self, axis: str, shift: Shift) -> int:
         """0 where the moved point lies on a multiple of a step from the lower wall, 1 half-way between."""
@@ -100,6 +144,17 @@ class AbstractView(ABC):
     def parity(self, axis: str) -> int | None:
         """0 or 1: where the view's own points lie on a space axis, in half steps; None if it lies anywhere."""
 
+    def exact(self, world: AbstractWorld) -> Exact:
+        """The quantity that the view stands for, without differences: what it tends to as the grid is refined.
+
+        `fd.manufactured` finds the differential equation of a rule by it. An operator of your own gives it by those of
+        its parts, as in `world.derivative(self.view.exact(world), self.axis)`.
+        """
+        raise PlanningError(
+            f"{self.context.what}: `{self}` has no exact counterpart, so that the differential equation is not known. "
+            f"Give {type(self).__name__} a method `exact`, or write it with operators that have one."
+        )
+
     def sources(self) -> frozenset[str]:
         """The names of the fields and labelled parameters that the view reads: its own, and those of its parts."""
         found: set[str] = {self.name} if isinstance(self, FieldView | ParameterView) else set()
@@ -114,7 +169,7 @@ class AbstractView(ABC):
             offsets = parse_offsets(key, self.context.grid.names, self.context.what)
         except DeclarationError as error:
             raise DeclarationError(f"{error}{self.hint}") from None
-        return self.value(offsets)
+        return self.context.look(self, offsets)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(f"{type(self).__name__} is no array: write `{self}[...]`, or `fd.apply(function, {self})`.")
@@ -211,6 +266,9 @@ class FieldView(AbstractView):
     def value(self, shift: Shift) -> jax.Array:
         return self.context.read_field(self.name, shift)
 
+    def exact(self, world: AbstractWorld) -> Exact:
+        return world.field(self.name)
+
     def parity(self, axis: str) -> int | None:
         return self.layout.shift(axis) % 2
 
@@ -233,6 +291,9 @@ class ParameterView(AbstractView):
     def value(self, shift: Shift) -> jax.Array:
         return self.context.read_parameter(self.name, shift)
 
+    def exact(self, world: AbstractWorld) -> Exact:
+        return world.parameter(self.name)
+
     def parity(self, axis: str) -> int | None:
         if axis not in self.axes:
             return None
@@ -251,6 +312,9 @@ class CoordinateView(AbstractView):
 
     def value(self, shift: Shift) -> jax.Array:
         return self.context.read_coordinate(self.axis, shift)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        return world.coordinate(self.axis)
 
     def parity(self, axis: str) -> int | None:
         return None
@@ -280,6 +344,10 @@ class Pointwise(AbstractView):
             for captured in _captured(self.function, values):
                 self.context.note_shifted_constant(captured)
         return self.function(*values)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        parts = [exact_part(part, world) for part in self.arguments]
+        return lambda point: self.function(*(part(point) for part in parts))
 
     def parity(self, axis: str) -> int | None:
         found = (part.parity(axis) for part in self.arguments if isinstance(part, AbstractView))
@@ -315,6 +383,12 @@ class Moved(AbstractView):
     def value(self, shift: Shift) -> jax.Array:
         return self.view.value(add_shifts(shift, self.by))
 
+    def exact(self, world: AbstractWorld) -> Exact:
+        names = self.context.grid.names
+        if any(by and name == self.context.grid.time_name for by, name in zip(self.by, names, strict=True)):
+            return super().exact(world)
+        return self.view.exact(world)
+
     def parity(self, axis: str) -> int | None:
         own = self.view.parity(axis)
         moved = self.by[self.context.grid.names.index(axis)]
@@ -322,6 +396,11 @@ class Moved(AbstractView):
 
     def __repr__(self) -> str:
         return f"{self.view}[{show_shift(self.by, self.context.grid.names)}]"
+
+
+def exact_part(part: Any, world: AbstractWorld) -> Exact:
+    """The exact counterpart of what is a view, or a value that is the same everywhere."""
+    return part.exact(world) if isinstance(part, AbstractView) else lambda point: part
 
 
 def move(view: AbstractView, at: Any) -> AbstractView:
