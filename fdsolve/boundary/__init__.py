@@ -11,4 +11,5 @@ from ._mirrors import Symmetric as Symmetric
 from ._outflow import Extrapolate as Extrapolate
 from ._outflow import Orlanski as Orlanski
 from ._outflow import Outflow as Outflow
+from ._pml import PML as PML
 from ._sponge import Sponge as Sponge

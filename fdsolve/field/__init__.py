@@ -1,6 +1,7 @@
 """Fields and the rules assigned to their regions."""
 
 from ._checks import check_coefficient as check_coefficient
+from ._conditions import AbstractAbsorber as AbstractAbsorber
 from ._conditions import AbstractBoundary as AbstractBoundary
 from ._conditions import AbstractCondition as AbstractCondition
 from ._conditions import AbstractEvolving as AbstractEvolving

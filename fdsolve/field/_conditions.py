@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 import jax
+import numpy as np
 
 
 class Use(Enum):
@@ -46,6 +47,8 @@ class AbstractWall(ABC):
     layer: int
     on_point: bool
     use: Use
+    paired: bool = False
+    """Whether a field that has a point on the wall shares its condition: the two are staggered about each other."""
 
     @abstractmethod
     def interior(self, index: int, back: int = 0) -> jax.Array:
@@ -139,6 +142,31 @@ class AbstractPeriodic(AbstractCondition):
     @abstractmethod
     def sign(self) -> int:
         """1, or −1 where the values beyond a wall have the opposite sign."""
+
+
+class AbstractAbsorber(AbstractCondition):
+    """A layer inside a wall in which derivatives are taken along a stretched coordinate, ∂/∂x → (1/s) ∂/∂x.
+
+    s = κ + σ/(α + iω) for waves, s = 1 + e^{iπ/4}σ where a wavenumber is given. `cells` is how thick the layer is, in
+    steps. As a condition it gives the fields on the wall behind it. A depth is 0 at the inner edge and 1 on the wall.
+    """
+
+    cells: int
+    speed: Any
+    wavenumber: float | None
+
+    @property
+    @abstractmethod
+    def options(self) -> tuple[Any, ...]:
+        """All that makes two absorbers alike."""
+
+    @abstractmethod
+    def strength(self, thickness: float, speed: Any) -> Any:
+        """σ on the wall: one over time for a wave speed; for a wavenumber (speed 1) without a unit."""
+
+    @abstractmethod
+    def profiles(self, depth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """σ over that on the wall, κ and α at relative depths."""
 
 
 class AbstractLayer(AbstractBoundary):

@@ -53,6 +53,9 @@ class Level:
             return self._take_state(operand, box), (True,) * len(axes)
         if isinstance(operand, ProfileRead):
             return self._take_profile(operand, box, axes)
+        if operand.name == "passed":  # since the level before
+            step = self.arrays.wholes["dt"]
+            return step * jnp.asarray(self.fraction, step.dtype), (False,) * len(axes)
         value = self.time if operand.name == "t" else self.arrays.wholes[operand.name]
         return value, (False,) * len(axes)
 

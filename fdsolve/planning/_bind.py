@@ -145,7 +145,7 @@ def _outline(problem: Problem, structure: Structure, of_level: list[int]) -> tup
             piece.label
             for phase in rated
             for piece in _value_pieces(phase)
-            if any(read.level < 0 for read in structure.rules[piece.rule].reads)
+            if not piece.stretched and any(read.level < 0 for read in structure.rules[piece.rule].reads)
         )
     )
     outline = Outline(tuple(rates), older, _changes(structure, of_level), _not_periodic(problem, structure, rated))

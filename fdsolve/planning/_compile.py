@@ -1,7 +1,7 @@
 """From phases to pieces: traced rules on disjoint boxes, ghost layers, and the checks of what they read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -16,10 +16,13 @@ from ._near import split_near_walls
 from ._phases import FieldPhase, Hole, Phase, Span, sets_value
 from ._pieces import NearHoles, Piece, RuleBook
 from ._poles import BeyondPole
+from ._pml import find_pairs, find_stretches
+from ._pml_pieces import add_memory_pieces, check_linear, refuse_hole, split_by_stretches
+from ._pml_speed import prepare_stretches
 from ._problem import Problem
 from ._rate_groups import rate_group
 from ._reads import check_parameter_reads, check_reads, show_points
-from ._uses import find_uses
+from ._uses import find_uses, inflow_notes
 
 
 @dataclass(eq=False)
@@ -43,12 +46,19 @@ class Compiled:
     notes: list[str]
 
 
-def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -> Compiled:
-    """Traces every rule, splits regions near holes, and adds the ghost layers that reads need."""
+def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int], staged: bool = False) -> Compiled:
+    """Traces every rule, splits regions near holes and in layers, and adds the ghost layers that reads need.
+
+    `staged` says that the stepper takes the rates where a recursion from the level before holds.
+    """
     book, notes = RuleBook(problem), []
+    book.stretches = find_stretches(problem, phases[of_level[-1]])
+    book.paired = find_pairs(problem, book.stretches)
     compiled = [_compile_phase(book, phase) for phase in phases]
     _refuse_idle_sums(problem, phases, notes)
     hidden = add_hidden_pieces(book, phases, compiled)
+    hidden |= add_memory_pieces(book, phases, compiled, any(one.rates for one in compiled), staged)
+    notes += prepare_stretches(book, phases[of_level[-1]])
     halos = _find_halos(problem, book, compiled)
     uses = find_uses(book, phases, [[*pieces.values, *pieces.rates] for pieces in compiled])
     for phase, pieces in zip(phases, compiled, strict=True):
@@ -61,11 +71,12 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int]) -
     for phase_index, pieces in enumerate(compiled):
         for piece in (*pieces.values, *pieces.rates):
             check_reads(problem, book, phases, of_level, phase_index, pieces.levels, piece)
-            owner = book.hidden[piece.field].owner if piece.field in book.hidden else piece.field
+            owner = book.owner(piece.field)
             check_parameter_reads(problem, book, phases[phase_index].fields[owner].walls, piece)
     notes.extend(book.notes)
     _note_overwritten(problem, phases, notes)
     _note_unread_walls(problem, phases, halos, notes)
+    notes.extend(inflow_notes(book, phases, [[*pieces.values, *pieces.rates] for pieces in compiled]))
     for name in problem.names:
         notes.extend(note_idle_layers(name, [phase.fields[name] for phase in phases]))
     return Compiled(compiled, halos, hidden, book, notes)
@@ -88,7 +99,8 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
                 continue
             into = result.rates if span.kind == "rate" else result.values
             for group, standing in split_by_layers(one, span, points, phase.levels):
-                into.extend(_span_pieces(book, phase, name, span, group, holes, standing))
+                for part, stretched in split_by_stretches(book, name, span, group, int(phase.levels[0]), standing):
+                    into.extend(_span_pieces(book, phase, name, span, part, holes, stretched))
         result.rates.extend(_layer_pieces(book, name, one))
         # After the rules: those reach into a hole whose shape is not known yet.
         for hole in one.holes:
@@ -222,6 +234,7 @@ def _span_pieces(
 ) -> list[Piece]:
     label = span.assignment.describe(name)
     away = book.rule(name, span.index, span.assignment, standing=standing)
+    check_linear(book, away, label, standing.stretches)
     parts: list[tuple[Part, int]] = []
     layout = book.problem.scope.layouts[name]
     groups = split_near_walls(book, phase.fields, (layout, layout), away, points)
@@ -232,6 +245,7 @@ def _span_pieces(
         if relevant:
             near = _dilated(book.reach(plain), relevant, layout.space_shape)
             close, group = _as_one_part(group.intersect(near)), group.subtract(near)
+            refuse_hole(standing.stretches, close, label)
             beside = plain
             if not close.empty:
                 beside = book.rule(name, span.index, span.assignment, relevant, walls, standing)
@@ -247,7 +261,8 @@ def _span_pieces(
         if part.mask is not None:
             mask = f"mask {name} rule {span.index} {identity(part)}"
             add_mask(book, mask, part.mask, part.box.start)
-        pieces.append(Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label, None, group, implicit))
+        piece = Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label, None, group, implicit)
+        pieces.append(replace(piece, stretched=bool(standing.stretches)))
     return pieces
 
 
@@ -280,7 +295,7 @@ def _find_halos(problem: Problem, book: RuleBook, phases: list[PhasePieces]) -> 
     upper = {name: [0] * ndim for name in problem.names}
     for phase in phases:
         for piece in (*phase.values, *phase.rates):
-            for read in (r for r in book.rules[piece.rule].reads if r.field not in book.hidden):
+            for read in (r for r in book.rules[piece.rule].reads if not book.hides(r.field)):
                 shape = problem.scope.layouts[read.field].space_shape
                 box = piece.box.shift(read.offset)
                 for axis in range(ndim):

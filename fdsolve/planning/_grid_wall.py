@@ -129,6 +129,7 @@ def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = Fal
         )
         coefficients = [take_value(evaluate(at_wall)) for evaluate in evaluators]
         wall = GridWall(RuleContext(scope, layout, reader, what, stage=rate), beyond, what, own_rates)
+        wall.paired = (name, side) in book.paired
         with jax.numpy_dtype_promotion("standard"):  # real coefficients and distances meet complex fields
             if rate:
                 assert isinstance(condition, AbstractEvolving)

@@ -13,6 +13,7 @@ from ..field import AbstractBoundary, AbstractLayer, Rate
 from ..region import Points
 from ..stencil import Reader, RuleContext, WholeRead, take_value, trace
 from ._phases import FieldPhase, LayerSpan, Span, is_initial
+from ._pml import Stretch
 from ._walls import Side
 
 
@@ -22,11 +23,13 @@ class Standing:
 
     side: Side | None = None
     layers: tuple[LayerSpan, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     @property
     def key(self) -> tuple[Any, ...]:
         """The same for what is traced alike."""
-        return self.side, tuple((layer.index, layer.side) for layer in self.layers)
+        damped = tuple((layer.index, layer.side) for layer in self.layers)
+        return self.side, damped, tuple(stretch.side for stretch in self.stretches)
 
     def normal(self, ndim: int) -> tuple[int, ...] | None:
         """The outward direction of the wall."""

@@ -31,7 +31,10 @@ from ._holes import HoleResolver
 from ._layers import Damper, Standing
 from ._near import NearWalls
 from ._phases import Hole
+from ._pml import Stretch, Stretcher
+from ._pml_memory import Memories
 from ._problem import Problem, to_precision
+from ._walls import Side
 
 NearHoles = tuple[tuple[str, Hole, str | None], ...]
 """Holes next to which a rule is traced: the field, the hole, and the profile of its mask unless it is a predicate."""
@@ -46,7 +49,7 @@ class Piece:
 
     `rule` and `predicate` index the plan's list of traced rules. `role` is "value", "rate", "ghost" or "hole";
     `adds` adds to what stands there; `operation` acts on the rule's values at all points at once. Rates: `group` counts
-    the `+=` up to this one, for splitting; `implicit` is as marked.
+    the `+=` up to this one, for splitting; `implicit` is as marked. `stretched` pieces stand in absorbing layers.
     """
 
     field: str
@@ -60,6 +63,7 @@ class Piece:
     operation: AbstractOperation | None = None
     group: int = 0
     implicit: bool = False
+    stretched: bool = False
 
 
 class RuleBook:
@@ -72,6 +76,10 @@ class RuleBook:
         self.notes: list[str] = []
         self.hidden: dict[str, Hidden] = {}
         self.hidden_names: dict[Any, str] = {}
+        self.stretches: tuple[Stretch, ...] = ()
+        self.paired: set[tuple[str, Side]] = set()
+        self.memories = Memories(problem)
+        self.slopes: dict[int, frozenset[str]] = {}
         self._numbers: dict[Any, int] = {}
 
     def number(self, key: Any, make: Callable[[], Traced]) -> int:
@@ -82,10 +90,22 @@ class RuleBook:
             self.rules.append(made)
         return self._numbers[key]
 
+    def hides(self, name: str) -> bool:
+        """Whether a field is a hidden one: of derived values, or a memory variable."""
+        return name in self.hidden or name in self.memories.by_name
+
+    def owner(self, name: str) -> str:
+        """The declared field whose rule asked for a hidden one; that field itself for a declared one."""
+        if name in self.memories.by_name:
+            return self.memories.by_name[name].stretcher.owner
+        return self.hidden[name].owner if name in self.hidden else name
+
     def reach(self, number: int) -> tuple[StateRead, ...]:
         """What a rule reads, through derived views that are nothing but stored to the fields behind them."""
         found: dict[StateRead, None] = {}
         for read in self.rules[number].reads:
+            if read.field in self.memories.by_name:  # held wherever it is read
+                continue
             hidden = self.hidden.get(read.field)
             if hidden is None or hidden.operation is not None:
                 found[read] = None
@@ -128,8 +148,12 @@ class RuleBook:
         """The rule of an assignment to field `name`, near `holes` and open walls or away from them."""
         key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes), near, standing.key)
         rooms: dict[str, int] = {}
-        number = self.number(key, lambda: self._trace_rule(name, index, assignment, holes, near, standing, rooms))
+        slopes: set[str] = set()
+        number = self.number(
+            key, lambda: self._trace_rule(name, index, assignment, holes, near, standing, rooms, slopes)
+        )
         self.rooms.setdefault(number, dict(rooms))
+        self.slopes.setdefault(number, frozenset(slopes))
         return number
 
     def _trace_rule(
@@ -141,6 +165,7 @@ class RuleBook:
         near: NearWalls,
         standing: Standing,
         rooms: dict[str, int],
+        slopes: set[str],
     ) -> Traced:
         scope, what = self.problem.scope, f"Rule {assignment.describe(name)}"
         layout, dtype = scope.layouts[name], scope.dtypes[name]
@@ -157,6 +182,7 @@ class RuleBook:
         scale = self._place_weights(name, index, assignment)
         resolver = HoleResolver(self, holes, what) if holes else None
         deriver = Deriver(self, name, rule, evaluate, what, stage)
+        stretcher = Stretcher(self, name, rule, evaluate, what, stage, standing.stretches) if standing.stretches else None
         dampers = [Damper.of(self, name, layer) for layer in standing.layers]
         normal = standing.normal(len(layout.space))
 
@@ -164,9 +190,10 @@ class RuleBook:
             walls = {(axis, upper): wall for axis, upper, wall in near}
             context = RuleContext(
                 scope, layout, reader, what, stage=stage, resolver=resolver, deriver=deriver, near=walls, rooms=rooms,
-                notes=self.notes, normal=normal,
+                notes=self.notes, normal=normal, stretcher=stretcher,
             )  # fmt: skip
             value = take_value(evaluate(context))
+            slopes.update(view.axis for view in context.enrolled)
             if scale is not None:
                 with jax.numpy_dtype_promotion("standard"):  # real weights meet complex sources
                     value = value * scale(reader)

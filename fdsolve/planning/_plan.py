@@ -121,7 +121,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     save, listening = split_saves(save)
     problem = take_snapshot(fields, parameters)
     phases, of_level = make_phases(problem)
-    compiled = compile_phases(problem, phases, of_level)
+    compiled = compile_phases(problem, phases, of_level, staged=stepper is not None and stepper.at_levels)
     rated = list(dict.fromkeys(piece.field for pieces in compiled.phases for piece in pieces.rates))
     rates = bool(rated)
     speeds = trace_speeds(problem, compiled.book, stepper, rated) if stepper is not None else {}
@@ -304,7 +304,7 @@ def _operands(problem: Problem, compiled: Compiled) -> dict[str, Any]:
         for name, profile in sorted(problem.store.profiles.items())
         if profile.start is not None and profile.stop is not None
     }
-    wholes = dict(problem.store.wholes)
+    wholes = {name: jnp.asarray(value) for name, value in problem.store.wholes.items()}
     if grid.time is not None:
         wholes["times"] = jnp.asarray(grid.time.points, real)
         wholes["dt"] = jnp.asarray(grid.time.step, real)

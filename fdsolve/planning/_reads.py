@@ -41,7 +41,7 @@ def check_reads(
                 f"is no level {levels[0] + operand.level}. Start the region at {-operand.level}, and assign the levels "
                 f"before it."
             )
-        if operand.field in book.hidden:  # held wherever it is read
+        if book.hides(operand.field):  # held wherever it is read
             continue
         served = {of_level[int(n) + operand.level] for n in levels}
         for other in served:

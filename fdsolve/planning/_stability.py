@@ -57,7 +57,9 @@ def main_pieces(structure: Structure) -> dict[str, list[Piece]]:
     pieces = [*main_phase(structure).rates, *_value_pieces(main_phase(structure))]
     for one in structure.arrays:
         own = [p for p in pieces if p.field == one.name and p.role in ("value", "rate") and p.predicate is None]
-        largest = max((p for p in own if not p.adds), key=lambda p: p.box.size, default=None)
+        if one.hidden and all(p.stretched for p in own):  # a memory variable of an absorbing layer
+            continue
+        largest = max((p for p in own if not p.adds), key=lambda p: (not p.stretched, p.box.size), default=None)
         if largest is not None:
             found[one.name] = [largest, *(p for p in own if p.adds and p.box.contains(largest.box))]
     return found
@@ -151,7 +153,7 @@ def varies(rule: Traced) -> bool:
     others = [o for o in rule.operands if not isinstance(o, StateRead)]
     if not any(isinstance(o, ProfileRead) or o == WholeRead("t") for o in others):
         return False
-    closed = jax.make_jaxpr(_weight_function(rule))(
+    closed = jax.make_jaxpr(weight_function(rule))(
         _specs(rule, others), [jax.ShapeDtypeStruct(np.shape(c), jnp.result_type(c)) for c in rule.consts]
     )
     marked = [isinstance(o, ProfileRead) or o == WholeRead("t") for o in others] + [False] * len(rule.consts)
@@ -163,7 +165,7 @@ def _specs(rule: Traced, others: list[Any]) -> list[jax.ShapeDtypeStruct]:
     return [jax.ShapeDtypeStruct(avals[o].shape, avals[o].dtype) for o in others]
 
 
-def _weight_function(rule: Traced) -> Callable[[list[Any], Any], list[Any]]:
+def weight_function(rule: Traced) -> Callable[[list[Any], Any], list[Any]]:
     """The weights of an affine rule as a function of its other operands and constants."""
     others = [o for o in rule.operands if not isinstance(o, StateRead)]
     dtypes = {o: v.aval.dtype for o, v in zip(rule.operands, rule.jaxpr.invars, strict=True)}
@@ -203,7 +205,7 @@ def _weights_at(
             step: jax.Array, rule: Traced = rule, others: Any = others, base: Any = base, own: Any = own
         ) -> jax.Array:
             inputs = [step.astype(b.dtype) if o == WholeRead("dt") else b for o, b in zip(others, base, strict=True)]
-            weights = _weight_function(rule)(inputs, own)
+            weights = weight_function(rule)(inputs, own)
             return jnp.stack(weights) if weights else jnp.zeros((0,), step.dtype)
 
         found.append(jax.vmap(at)(steps))

@@ -177,6 +177,14 @@ class AbstractStepper(ABC):
         """How often a step evaluates the rates."""
 
     @property
+    def at_levels(self) -> bool:
+        """Whether it takes rates of what stands at whole levels, or part of the way there from the level before.
+
+        Then memory variables of absorbing layers are recursions beside the rates, which damp without being stepped.
+        """
+        return False
+
+    @property
     def starting_steps(self) -> int:
         """How many first steps need another method."""
         return 0

@@ -39,6 +39,10 @@ class Leapfrog(AbstractStepper):
         return 1
 
     @property
+    def at_levels(self) -> bool:
+        return True
+
+    @property
     def starting_steps(self) -> int:
         return 1
 

@@ -33,6 +33,10 @@ class StormerVerlet(AbstractOneStep):
     def evaluations(self) -> int:
         return 2
 
+    @property
+    def at_levels(self) -> bool:
+        return True
+
     def bind(self, outline: Outline) -> "StormerVerlet":
         drifting, kicked = _two_groups(outline)
         return replace(self, drifting=drifting, kicked=kicked)
