@@ -15,10 +15,10 @@ from ._layers import Standing, layer_rule, note_idle_layers, split_by_layers
 from ._near import split_near_walls
 from ._phases import FieldPhase, Hole, Phase, Span, sets_value
 from ._pieces import NearHoles, Piece, RuleBook
-from ._poles import BeyondPole
 from ._pml import find_pairs, find_stretches
 from ._pml_pieces import add_memory_pieces, check_linear, refuse_hole, split_by_stretches
 from ._pml_speed import prepare_stretches
+from ._poles import BeyondPole
 from ._problem import Problem
 from ._rate_groups import rate_group
 from ._reads import check_parameter_reads, check_reads, show_points

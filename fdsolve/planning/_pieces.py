@@ -182,7 +182,8 @@ class RuleBook:
         scale = self._place_weights(name, index, assignment)
         resolver = HoleResolver(self, holes, what) if holes else None
         deriver = Deriver(self, name, rule, evaluate, what, stage)
-        stretcher = Stretcher(self, name, rule, evaluate, what, stage, standing.stretches) if standing.stretches else None
+        layers = standing.stretches
+        stretcher = Stretcher(self, name, rule, evaluate, what, stage, layers) if layers else None
         dampers = [Damper.of(self, name, layer) for layer in standing.layers]
         normal = standing.normal(len(layout.space))
 

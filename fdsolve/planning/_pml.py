@@ -263,8 +263,8 @@ class Stretcher:
         layer = next(layer for layer in self.layers if shift[names.index(layer.axis)])
         raise PlanningError(
             f"{self.what} reads {what} at an offset written by hand, [{show_shift(shift, names)}], in the absorbing "
-            f"layer {layer.label}, which stretches derivatives taken by operators. Write it with derivative, laplacian, "
-            f"gradient, divergence or curl of fdsolve.schemes."
+            f"layer {layer.label}, which stretches derivatives taken by operators. Write it with derivative, "
+            f"laplacian, gradient, divergence or curl of fdsolve.schemes."
         )
 
 

@@ -25,6 +25,8 @@ DOUBLINGS = 6
 
 def prepare_stretches(book: Any, last: Phase) -> list[str]:
     """Finds how strong the layers are, stores their profiles, and tells the plan about them."""
+    if not book.stretches:
+        return []
     notes, operands = [], _Operands(book)
     for stretch in book.stretches:
         rule = stretch.rule
