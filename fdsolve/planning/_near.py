@@ -47,7 +47,7 @@ def _split_axis(
     result, axis = [], layouts[0].space[position]
     for part, open_below, open_above in _by_openness(book, fields, rule, position, points):
         bounds = part.bounds()
-        for start, stop, near in _rows(book, layouts, rule, position, (open_below, open_above), wanted):
+        for start, stop, near in _rows(book, layouts, rule, position, (open_below, open_above), wanted, bounds):
             if not near:  # also what lies beyond the walls
                 start, stop = _widest(start, stop, layouts[0].space_shape[position], bounds, position)
             group = part.intersect(Points.of_box(bounds.with_range(position, start, stop)))
@@ -131,20 +131,25 @@ def _rows(
     position: int,
     open_names: tuple[frozenset[str], frozenset[str]],
     wanted: int,
+    bounds: Box,
 ) -> list[tuple[int, int, list[tuple[bool, Near]]]]:
-    """Index ranges along an axis, with the open walls that a stencil in them must heed."""
+    """Index ranges along an axis, with the open walls that a stencil in them must heed.
+
+    Where some of the points, which lie in `bounds`, read beyond a wall, at least `wanted` rows next to it heed it.
+    """
     points, target = layouts
     axis = points.space[position]
     size, shift = points.space_shape[position], target.shift(axis)
     across = 2 * (size - 1) + 2 * points.shift(axis)  # half steps between the walls
-    below, above = (wanted if names else 0 for names in open_names)
+    below, above = 0, 0
     for read in book.reach(rule):
         other = book.problem.scope.layouts[read.field].space_shape[position]
         if read.field in open_names[0]:
             below = max(below, -read.offset[position])
         if read.field in open_names[1]:
             above = max(above, size - other + read.offset[position])
-    below, above = min(below, size), min(above, size)
+    below = min(max(below, wanted), size) if bounds.start[position] < below else 0
+    above = min(max(above, wanted), size) if bounds.stop[position] > size - above else 0
     if not below and not above:
         return [(0, size, [])]
     first, last = below, max(below, size - above)

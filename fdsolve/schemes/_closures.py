@@ -56,7 +56,7 @@ def _block(order: int) -> int:
 
 @cache
 def close(
-    derivative: int, order: int, staggered: bool, room: tuple[int | None, int | None], count: int, ends: bool
+    derivative: int, order: int, staggered: bool, room: tuple[int | None, ...], count: int, ends: bool
 ) -> Closure | None:
     """The row of a derivative at a place with `room` half steps to the lower and the upper wall (None: no matter).
 
