@@ -25,15 +25,17 @@ from ._reconstruction import (
     widest,
 )
 from ._riemann import AbstractRiemannFlux, LaxFriedrichs
+from ._values import choose
 
 
 @dataclass(frozen=True, eq=False)
 class Faces:
     """The faces of an axis: the flux of all quantities at once, and what it needs of the points about it.
 
-    Where the reconstruction is of an order above 2 values are interpolated to the face, and the flux there is corrected by
-    central differences of the fluxes at points, so that the difference of two faces is of that order at points, along
-    several axes and for nonlinear fluxes too (Jiang, Shu & Zhang, SIAM J. Sci. Comput. 35 (2013) A1137).
+    Where the reconstruction is of an order above 2, values are interpolated to the face, and the flux there is
+    corrected by central differences of the fluxes at points, so that the difference of two faces is of that order at
+    points, along several axes and for nonlinear fluxes too (Jiang, Shu & Zhang, SIAM J. Sci. Comput. 35 (2013)
+    A1137).
     """
 
     law: Any
@@ -78,7 +80,7 @@ class Faces:
         values = tuple(view.value(face) for view in self.sides[side])
         if isinstance(self.law, AbstractPrimitiveLaw):
             fine = self.law.admissible(values)
-            values = tuple(jnp.where(fine, value, safe) for value, safe in zip(values, near, strict=True))
+            values = tuple(choose(fine, value, safe) for value, safe in zip(values, near, strict=True))
         return self._conserved(values)
 
     def _corrected(self, flux: State, face: Shift, reach: int) -> State:
@@ -184,10 +186,11 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     `fd.together(h, q)[...] = fd.rate(lambda h, q: fd.schemes.conservation(ShallowWater(9.81), (h, q), flux=HLL()))`
 
     Arguments: `law`, an `AbstractConservationLaw` such as `IdealGas(1.4)` or `ShallowWater(9.81)`, or for a single
-    quantity the function f(u) of its flux, one an axis as a tuple or dict. `state`: the view of the quantity, or a tuple of
-    one view a quantity in the order of the law. `flux`: `LaxFriedrichs()` (default), `HLL()`, `HLLC()`, `Roe()`,
-    `Godunov(critical)`. `reconstruction`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()` and kin; of
-    primitive variables where the law has them, with the value of the point beside the face where they are not admissible.
+    quantity the function f(u) of its flux, one an axis as a tuple or dict. `state`: the view of the quantity, or a
+    tuple of one view a quantity in the order of the law. `flux`: `LaxFriedrichs()` (default), `HLL()`, `HLLC()`,
+    `Roe()`, `Godunov(critical)`. `reconstruction`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()`
+    and kin; of primitive variables where the law has them, with the value of the point beside the face where they are
+    not admissible.
 
     Returns: a view, or a tuple of views in the order of the state. Order at points: that of the reconstruction on
     uniform axes (1 and 2 for `Upwind(1)` and `TVD`). What leaves one point enters the next. Near walls without ghost
@@ -259,8 +262,8 @@ def _check_places(views: tuple[AbstractView, ...], context: AbstractContext) -> 
         found = {view.parity(axis) for view in views}
         if len(found) > 1:
             raise DeclarationError(
-                f"{context.what}: conservation: {', '.join(map(str, views))} live at different places of axis `{axis}`; "
-                f"the quantities of a law share their points. Declare the fields without `at=`."
+                f"{context.what}: conservation: {', '.join(map(str, views))} live at different places of axis "
+                f"`{axis}`; the quantities of a law share their points. Declare the fields without `at=`."
             )
 
 

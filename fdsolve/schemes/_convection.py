@@ -134,10 +134,10 @@ def convection(velocity: Any, view: Any, *, scheme: Any = None, at: Any = None) 
 
     `u[...] = fd.rate(lambda u, c: -fd.schemes.convection(c, u, scheme=fd.schemes.WENO5()))`
 
-    Arguments: `velocity` c, a number or view on a grid of one space axis, else one a space axis as a tuple in grid order
-    or a dict by axis (an axis left out: none); where it lives at the points of u, differences of the faces of c u are of the
-    scheme's order at points; where it lives on faces, u is taken at faces, uniform u stays uniform in a flow free of
-    divergence, and the order is 2. `scheme`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()` and
+    Arguments: `velocity` c, a number or view on a grid of one space axis, else one a space axis as a tuple in grid
+    order or a dict by axis (an axis left out: none); where it is a number or lives at the points of u the order at
+    points is that of the scheme; where it lives on faces, u is taken at faces, uniform u stays uniform in a flow free
+    of divergence, and the order is 2. `scheme`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()` and
     kin, for rates; `LaxWendroff()` and `TVD(limiter)` for plain rules, with `at="t-1"`. `at` reads an older level or
     another place.
 

@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift
 from ._reconstruction import HALF, along, times
+from ._values import choose
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +95,7 @@ def pick_upwind(velocity: Any, lower: Any, upper: Any) -> Any:
     """
     if lower is upper:
         return lower
-    return jnp.where(velocity > 0, lower, jnp.where(velocity < 0, upper, 0.5 * (lower + upper)))
+    return choose(velocity > 0, lower, choose(velocity < 0, upper, 0.5 * (lower + upper)))
 
 
 def known_sign(velocity: Any) -> int | None:

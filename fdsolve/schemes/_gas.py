@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ._laws import AbstractContactLaw, AbstractPrimitiveLaw, State, Wave, safe_divide, safe_sqrt
+from ._laws import AbstractContactLaw, AbstractPrimitiveLaw, State, Wave
+from ._values import least, most, safe_divide, safe_sqrt
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class IdealGas(AbstractPrimitiveLaw, AbstractContactLaw):
         """Einfeldt's, SIAM J. Numer. Anal. 25 (1988) 294: they keep density and pressure positive."""
         _, velocity, _, sound = self._mean(left, right)
         slowest, fastest = self.speeds(left, axis)[0], self.speeds(right, axis)[1]
-        return jnp.minimum(slowest, velocity[axis] - sound), jnp.maximum(fastest, velocity[axis] + sound)
+        return least(slowest, velocity[axis] - sound), most(fastest, velocity[axis] + sound)
 
     def _mean(self, left: State, right: State) -> tuple[Any, list[Any], Any, Any]:
         """Roe's mean density, velocity, total enthalpy and sound speed (Toro, equation 11.60)."""

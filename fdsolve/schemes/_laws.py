@@ -1,7 +1,7 @@
 """Conservation laws ∂q/∂t + ∇·F(q) = 0: what a numerical flux asks of them.
 
 States are tuples of values, one a conserved quantity, in the order of `names`; `axis` is the number of the axis among
-those of space. A law of one's own subclasses `AbstractConservationLaw`; the further classes add what sharper fluxes use.
+those of space. A law of one's own subclasses `AbstractConservationLaw`; further classes add what sharper fluxes use.
 """
 
 from abc import ABC, abstractmethod
@@ -11,6 +11,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from ._values import choose, least, most, safe_divide
 
 State = tuple[Any, ...]
 
@@ -32,7 +34,7 @@ class AbstractConservationLaw(ABC):
 
 
 class AbstractPrimitiveLaw(AbstractConservationLaw):
-    """A law whose states are better reconstructed in other (primitive) variables, such as density, velocity, pressure."""
+    """A law whose states are reconstructed in other (primitive) variables, such as density, velocity and pressure."""
 
     @abstractmethod
     def to_primitive(self, state: State) -> State:
@@ -44,7 +46,7 @@ class AbstractPrimitiveLaw(AbstractConservationLaw):
 
     @abstractmethod
     def admissible(self, primitive: State) -> Any:
-        """Whether the variables make sense (positive density); else the face takes the values of the point beside it."""
+        """Whether the variables make sense (positive density); else a face takes the values of the point beside it."""
 
 
 class AbstractRoeLaw(AbstractConservationLaw):
@@ -96,8 +98,8 @@ class ScalarLaw(AbstractRoeLaw):
     def bounds(self, left: State, right: State, axis: int) -> tuple[Any, Any]:
         speeds = [self._slope(left[0], axis), self._secant(left, right, axis), self._slope(right[0], axis)]
         return (
-            jnp.minimum(jnp.minimum(speeds[0], speeds[1]), speeds[2]),
-            jnp.maximum(jnp.maximum(speeds[0], speeds[1]), speeds[2]),
+            least(least(speeds[0], speeds[1]), speeds[2]),
+            most(most(speeds[0], speeds[1]), speeds[2]),
         )
 
     def waves(self, left: State, right: State, axis: int) -> tuple[Wave, ...]:
@@ -110,7 +112,7 @@ class ScalarLaw(AbstractRoeLaw):
     def _secant(self, left: State, right: State, axis: int) -> Any:
         jump = right[0] - left[0]
         rise = self.flux(right, axis)[0] - self.flux(left, axis)[0]
-        return jnp.where(jump == 0, self._slope(left[0], axis), safe_divide(rise, jump))
+        return choose(jump == 0, self._slope(left[0], axis), safe_divide(rise, jump))
 
 
 def scalar_law(flux: Any, space: tuple[str, ...]) -> ScalarLaw | None:
@@ -123,15 +125,3 @@ def scalar_law(flux: Any, space: tuple[str, ...]) -> ScalarLaw | None:
     if isinstance(parts, tuple | list) and len(parts) == len(space) and all(map(callable, parts)):
         return ScalarLaw(tuple(parts))
     return None
-
-
-def safe_divide(a: Any, b: Any) -> Any:
-    """a/b, and 0 with derivative 0 where b is 0."""
-    zero = b == 0
-    return jnp.where(zero, 0 * b, a / jnp.where(zero, jnp.ones_like(b), b))
-
-
-def safe_sqrt(a: Any) -> Any:
-    """√a, and 0 with derivative 0 where a is not positive."""
-    positive = a > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, a, jnp.ones_like(a))), jnp.zeros_like(a))

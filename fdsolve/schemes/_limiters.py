@@ -7,7 +7,7 @@ All have finite derivatives everywhere: at equal neighbours, at extrema and on c
 
 from typing import Any
 
-import jax.numpy as jnp
+from ._values import choose
 
 
 def minmod(a: Any, b: Any) -> Any:
@@ -16,7 +16,7 @@ def minmod(a: Any, b: Any) -> Any:
     >>> float(minmod(1.0, 3.0)), float(minmod(-1.0, 3.0))
     (1.0, 0.0)
     """
-    return jnp.where(a * b > 0, jnp.where(abs(a) < abs(b), a, b), 0 * a)
+    return choose(a * b > 0, choose(abs(a) < abs(b), a, b), 0 * a)
 
 
 def superbee(a: Any, b: Any) -> Any:
@@ -26,7 +26,7 @@ def superbee(a: Any, b: Any) -> Any:
     (2.0, 1.0)
     """
     one, other = minmod(2 * a, b), minmod(a, 2 * b)
-    return jnp.where(abs(one) > abs(other), one, other)
+    return choose(abs(one) > abs(other), one, other)
 
 
 def van_leer(a: Any, b: Any) -> Any:
@@ -36,8 +36,8 @@ def van_leer(a: Any, b: Any) -> Any:
     1.5
     """
     same = a * b > 0
-    total = jnp.where(same, a + b, 1 + 0 * a)
-    return jnp.where(same, 2 * a * (b / total), 0 * a)
+    total = choose(same, a + b, 1 + 0 * a)
+    return choose(same, 2 * a * (b / total), 0 * a)
 
 
 def mc(a: Any, b: Any) -> Any:

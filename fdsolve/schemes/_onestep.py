@@ -23,8 +23,8 @@ class LaxWendroff:
     Along several axes it has the cross terms. Dispersive: waves trail behind jumps. Stable for |c|Δt/Δx ≤ 1 along one
     axis, Σ|ν|^(2/3) ≤ 1 along several (Turkel, J. Comput. Phys. 15 (1974) 226); good values: ν of 0.5 to 1.
     `limiter` gives the flux-limited form, F = f_up + ½ s(1 − |ν|) limiter(Δf, Δf_up), s the sign of c: use
-    `TVD(limiter)` for that. Sources: Lax & Wendroff, Comm. Pure Appl. Math. 13 (1960) 217; Sweby, SIAM J. Numer. Anal. 21
-    (1984) 995. Velocities at points or constant; on faces the order in time is 1 where they vary.
+    `TVD(limiter)` for that. Sources: Lax & Wendroff, Comm. Pure Appl. Math. 13 (1960) 217; Sweby, SIAM J. Numer. Anal.
+    21 (1984) 995. Velocities at points or constant; on faces the order in time is 1 where they vary.
     """
 
     limiter: Callable[[Any, Any], Any] | None = field(default=None)
@@ -91,7 +91,7 @@ class OneStepFlux(AbstractView):
         time = self.context.grid.time
         if time is None:
             raise PlanningError(
-                f"{self.context.what}: the flux of a time step wants a grid with time; declare fd.Grid(t=fd.Time(…), …)."
+                f"{self.context.what}: the flux of a time step wants a grid with time: fd.Grid(t=fd.Time(…), …)."
             )
         return float(time.step)
 

@@ -85,7 +85,7 @@ def _face(first: int, count: int, averages: bool) -> tuple[Fraction, ...]:
 
 
 def _coefficients(first: int, count: int, averages: bool) -> list[list[Fraction]]:
-    """Row m: the weights of the points for the coefficient of x^m of the polynomial, about the point upwind of a face."""
+    """Row m: the weights of the points for the coefficient of x^m of the polynomial about the point upwind."""
     points = [Fraction(first + j) for j in range(count)]
     matrix = [[_moment(power, x, averages) for x in points] for power in range(count)]
     return [_solve(matrix, [Fraction(int(power == m)) for power in range(count)]) for m in range(count)]

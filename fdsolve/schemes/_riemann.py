@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from ..errors import DeclarationError
 from ._faces import pick_upwind
-from ._laws import AbstractConservationLaw, AbstractContactLaw, AbstractRoeLaw, ScalarLaw, State, safe_divide
+from ._laws import AbstractConservationLaw, AbstractContactLaw, AbstractRoeLaw, ScalarLaw, State
+from ._values import choose, least, most, safe_divide
 
 
 class AbstractRiemannFlux(ABC):
@@ -38,7 +39,7 @@ class LaxFriedrichs(AbstractRiemannFlux):
 
     def flux(self, law: Any, left: State, right: State, axis: int) -> State:
         speeds = [abs(s) for state in (left, right) for s in law.speeds(state, axis)]
-        alpha = jnp.maximum(jnp.maximum(speeds[0], speeds[1]), jnp.maximum(speeds[2], speeds[3]))
+        alpha = most(most(speeds[0], speeds[1]), most(speeds[2], speeds[3]))
         ends = zip(law.flux(left, axis), law.flux(right, axis), left, right, strict=True)
         return tuple(0.5 * (f + g) - 0.5 * alpha * (b - a) for f, g, a, b in ends)
 
@@ -48,8 +49,8 @@ class HLL(AbstractRiemannFlux):
     """The flux of Harten, Lax & van Leer, SIAM Rev. 25 (1983) 35: one state between the slowest and the fastest wave.
 
     Speeds by Einfeldt where the law has Roe's linearisation, else the extremes of both sides (Davis 1988). Keeps
-    density, pressure and depth positive with `Upwind(1)` and a Courant number of at most ½ a Euler step; robust at vacuum and
-    dry beds. Smears contacts: see `HLLC`.
+    density, pressure and depth positive with `Upwind(1)` and a Courant number of at most ½ a Euler step; robust at
+    vacuum and dry beds. Smears contacts: see `HLLC`.
     """
 
     @property
@@ -58,10 +59,10 @@ class HLL(AbstractRiemannFlux):
 
     def flux(self, law: Any, left: State, right: State, axis: int) -> State:
         slowest, fastest = _bounds(law, left, right, axis)
-        low, high = jnp.minimum(slowest, 0 * slowest), jnp.maximum(fastest, 0 * fastest)
+        low, high = least(slowest, 0 * slowest), most(fastest, 0 * fastest)
         width = high - low
-        share = jnp.where(width == 0, 0.5 + 0 * width, safe_divide(high, width))
-        other = jnp.where(width == 0, 0.5 + 0 * width, safe_divide(-low, width))
+        share = choose(width == 0, 0.5 + 0 * width, safe_divide(high, width))
+        other = choose(width == 0, 0.5 + 0 * width, safe_divide(-low, width))
         ends = zip(law.flux(left, axis), law.flux(right, axis), left, right, strict=True)
         return tuple(share * f + other * g + share * low * (b - a) for f, g, a, b in ends)
 
@@ -86,7 +87,7 @@ class HLLC(AbstractRiemannFlux):
         # A contact at rest takes the mean of both sides, so that mirrored states give mirrored fluxes.
         between = [pick_upwind(middle, a, b) for a, b in zip(lower, upper, strict=True)]
         return tuple(
-            jnp.where(slowest >= 0, f, jnp.where(fastest <= 0, g, star))
+            choose(slowest >= 0, f, choose(fastest <= 0, g, star))
             for f, g, star in zip(below, above, between, strict=True)
         )
 
@@ -108,9 +109,9 @@ class Roe(AbstractRiemannFlux):
         for wave in law.waves(left, right, axis):
             size = abs(wave.speed)
             if wave.left is not None:
-                width = jnp.maximum(wave.speed - wave.left, wave.right - wave.speed)
+                width = most(wave.speed - wave.left, wave.right - wave.speed)
                 fixed = 0.5 * (safe_divide(wave.speed * wave.speed, width) + width)
-                size = jnp.where(size < width, fixed, size)
+                size = choose(size < width, fixed, size)
             total = [f - size * jump for f, jump in zip(total, wave.jump, strict=True)]
         return tuple(0.5 * f for f in total)
 
@@ -138,18 +139,18 @@ class Godunov(AbstractRiemannFlux):
 
     def flux(self, law: Any, left: State, right: State, axis: int) -> State:
         (low,), (high,) = left, right
-        least, most = jnp.minimum(low, high), jnp.maximum(low, high)
+        lower, upper = least(low, high), most(low, high)
         values = [law.flux(state, axis)[0] for state in (left, right)]
-        floor, top = jnp.minimum(*values), jnp.maximum(*values)
+        floor, top = least(*values), most(*values)
         for point in self.critical:
-            inside = jnp.clip(jnp.asarray(point, low.dtype), least, most)
+            inside = jnp.clip(jnp.asarray(point, low.dtype), lower, upper)
             value = law.flux((inside,), axis)[0]
-            floor, top = jnp.minimum(floor, value), jnp.maximum(top, value)
-        return (jnp.where(low <= high, floor, top),)
+            floor, top = least(floor, value), most(top, value)
+        return (choose(low <= high, floor, top),)
 
 
 def _bounds(law: Any, left: State, right: State, axis: int) -> tuple[Any, Any]:
     if isinstance(law, AbstractRoeLaw):
         return law.bounds(left, right, axis)
     (low, high), (other_low, other_high) = law.speeds(left, axis), law.speeds(right, axis)
-    return jnp.minimum(low, other_low), jnp.maximum(high, other_high)
+    return least(low, other_low), most(high, other_high)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ._laws import AbstractContactLaw, AbstractPrimitiveLaw, State, Wave, safe_divide, safe_sqrt
+from ._laws import AbstractContactLaw, AbstractPrimitiveLaw, State, Wave
+from ._values import choose, least, most, safe_divide, safe_sqrt
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ class ShallowWater(AbstractPrimitiveLaw, AbstractContactLaw):
         velocity, wave = self._mean(left, right)
         slowest, fastest = velocity[axis] - wave, velocity[axis] + wave
         (low, low_wave), (high, high_wave) = (self._front(state, axis) for state in (left, right))
-        slowest = jnp.where(left[0] > 0, jnp.minimum(low - low_wave, slowest), high - 2 * high_wave)
-        fastest = jnp.where(right[0] > 0, jnp.maximum(high + high_wave, fastest), low + 2 * low_wave)
+        slowest = choose(left[0] > 0, least(low - low_wave, slowest), high - 2 * high_wave)
+        fastest = choose(right[0] > 0, most(high + high_wave, fastest), low + 2 * low_wave)
         return slowest, fastest
 
     def _front(self, state: State, axis: int) -> tuple[Any, Any]:
