@@ -167,7 +167,8 @@ def to_exact(solution: Any, name: str, grid: Grid, dtype: Any) -> Exact:
 
     def exact(point: tuple[Any, ...]) -> Any:
         given = dict(zip(grid.names, point, strict=True))
-        return jnp.asarray(solution(**{one: given[one] for one in names})).astype(dtype)
+        with jax.numpy_dtype_promotion("standard"):  # real coordinates meet complex numbers
+            return jnp.asarray(solution(**{one: given[one] for one in names})).astype(dtype)
 
     return exact
 
@@ -191,7 +192,8 @@ def exact_value(rule: Any, world: World, target: Layout, given: Mapping[str, Any
             keywords[name] = argument(name)
         else:
             positional.append(argument(name))
-    return map_result(take_value, rule(*positional, **keywords))
+    with jax.numpy_dtype_promotion("standard"):
+        return map_result(take_value, rule(*positional, **keywords))
 
 
 def map_result(function: Callable[[Any], Any], result: Any) -> Any:

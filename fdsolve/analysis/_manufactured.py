@@ -98,19 +98,17 @@ def manufactured(
     """
     given = {**(parameters or {}), **keywords}
     plan = make_plan(fields, given, stepper, None)
-    _check_options(refine, step_power)
+    factors, power = _to_series(refine, step_power)
     dtypes = plan.problem.scope.dtypes
     solutions = {
         name: to_exact(one, name, plan.problem.scope.grid, dtypes[name]) for name, one in _by_field(plan, exact).items()
     }
-    if not any(piece.rates for piece in plan.structure.phases):
-        targets = [_target(plan, solutions, _equation(plan))]
-    else:
-        targets = [_target(plan, solutions, None)]
+    rates = any(phase.rates for phase in plan.structure.phases)
+    targets = [_target(plan, solutions, None if rates else _equation(plan))]
     errors: dict[str, list[tuple[float, float]]] = {name: [] for name in plan.problem.names}
     sizes = []
-    for factor in refine:
-        grid = refined_grid(plan.problem.scope.grid, factor, step_power)
+    for factor in factors:
+        grid = refined_grid(plan.problem.scope.grid, factor, power)
         try:
             found = _run(plan, targets[-1], grid, stepper, given)
         except ReadByHand:
@@ -121,10 +119,11 @@ def manufactured(
             errors[name].append(_errors(found, name, solutions[name], grid))
     maxima = {name: tuple(a for a, _ in pairs) for name, pairs in errors.items()}
     means = {name: tuple(b for _, b in pairs) for name, pairs in errors.items()}
-    return Manufactured(tuple(sizes), tuple(float(factor) for factor in refine), maxima, means)
+    return Manufactured(tuple(sizes), factors, maxima, means)
 
 
-def _check_options(refine: Any, step_power: Any) -> None:
+def _to_series(refine: Any, step_power: Any) -> tuple[tuple[float, ...], float]:
+    """The factors of refinement and the power of the time step, checked."""
     factors = list(refine) if isinstance(refine, Sequence) and not isinstance(refine, str) else []
     fine = len(factors) >= 2 and all(isinstance(f, int | float) and f > 0 for f in factors)
     if not fine or any(b <= a for a, b in pairwise(factors)):
@@ -133,6 +132,7 @@ def _check_options(refine: Any, step_power: Any) -> None:
         )
     if isinstance(step_power, bool) or not isinstance(step_power, int | float) or step_power < 0:
         raise DeclarationError(f"fd.manufactured: step_power= takes a number m for Δt ∝ Δxᵐ, got {step_power!r}.")
+    return tuple(float(factor) for factor in factors), float(step_power)
 
 
 def _by_field(plan: Plan, exact: Any) -> dict[str, Any]:
