@@ -13,8 +13,10 @@ from ._show import show
 
 _RADIATION_ORDER = 4
 """Order of the one-sided ∂u/∂n that carries ghost points under steppers; its error sets the reflection."""
+_MEASURED = 3
+"""How many points the phase speed is fitted to under steppers."""
 _TINY = 1e-30
-"""A slope below which a phase speed has no meaning."""
+"""Squares of slopes below which a phase speed has no meaning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +104,8 @@ class Outflow(AbstractEvolving):
         if not wall.remembers:
             return _first_guess(wall)
         (speed,) = coefficients
-        inner, ghost = 1 - wall.layer, -wall.layer
-        here, there = wall.depths(ghost, ghost + 2)
-        moved = speed * wall.time_step()
-        ratio = (moved - (there - here)) / (moved + (there - here))
-        return wall.interior(inner, 1) + ratio * (wall.interior(inner) - wall.interior(ghost, 1))
+        here, there = wall.depths(-wall.layer, 2 - wall.layer)
+        return _boxed(wall, speed * wall.time_step() / (there - here))
 
     def ghost_rate(self, wall: AbstractWall, *coefficients: Any) -> Any:
         (speed,) = coefficients
@@ -120,16 +119,13 @@ class Outflow(AbstractEvolving):
 class Orlanski(AbstractEvolving):
     """∂u/∂t + C ∂u/∂n = 0 beyond the wall, with the phase speed C measured inside it and clipped to [0, h/Δt].
 
-    In plain rules r = CΔt/h is measured from the two points next inwards and the ghost moved by it,
+    In plain rules C = −u_t/u_n of the box of two points next inwards and two levels, and the ghost point moves as in
+    `Outflow(speed=C)`. Under a stepper C = −Σ u_t u_n / Σ u_n² over the three points next to the wall, with u_t from
+    the field's own rate, at every stage. Source: Orlanski, J. Comput. Phys. 21 (1976) 251.
 
-        r = −(uₖ₋₁ⁿ − uₖ₋₁ⁿ⁻¹)/(uₖ₋₁ⁿ⁻¹ − uₖ₋₂ⁿ⁻¹),   uₖⁿ = uₖⁿ⁻¹ − r (uₖⁿ⁻¹ − uₖ₋₁ⁿ⁻¹),
-
-    k counted outwards (Miller & Thorpe, Q. J. R. Meteorol. Soc. 107 (1981) 615, for Orlanski, J. Comput. Phys. 21
-    (1976) 251). Under a stepper C = −u_t/u_n at the point next to the wall, with u_t from the field's own rate, at
-    every stage.
-
-    Good values: dispersive waves and flows whose phase speed is not known; where it is, `Outflow(speed=c)` reflects
-    less.
+    Good values: flows and dispersive waves whose phase speed is not known, on real fields. Where it is known,
+    `Outflow(speed=c)` reflects less: a pulse fourteen points wide leaves .2 % of itself behind, here .5 to 1 % in plain
+    rules and 2 to 4 % under a stepper.
     """
 
     @property
@@ -147,29 +143,42 @@ class Orlanski(AbstractEvolving):
     def ghost(self, wall: AbstractWall, *coefficients: Any) -> Any:
         if not wall.remembers:
             return _first_guess(wall)
-        outer, inner = 1 - wall.layer, 2 - wall.layer
-        own, near, far = wall.depths(-wall.layer, 3 - wall.layer)
-        change = wall.interior(outer, 1) - wall.interior(outer)
-        steepness = (wall.interior(outer, 1) - wall.interior(inner, 1)) * ((near - own) / (far - near))
-        share = jnp.clip(_ratio(change, steepness), 0, 1)
-        return wall.interior(-wall.layer, 1) - share * (wall.interior(-wall.layer, 1) - wall.interior(outer, 1))
+        return _boxed(wall, _measured_share(wall))
 
     def ghost_rate(self, wall: AbstractWall, *coefficients: Any) -> Any:
-        low, high = wall.depths(0, 2)
-        points = range(0, _RADIATION_ORDER + 1)
-        inside = wall.depths(points.start, points.stop)
-        slope = -combine(lagrange(inside, low, 1), [wall.interior(index) for index in points])
-        fastest = (high - low) / wall.time_step()
-        speed = jnp.clip(_ratio(-wall.rate(0), slope), 0, fastest)
-        return -speed * _outward_slope(wall)
+        points = range(_RADIATION_ORDER + 1)
+        depths = wall.depths(points.start, points.stop)
+        values = [wall.interior(index) for index in points]
+        slopes = [-combine(lagrange(depths, depths[index], 1), values) for index in range(_MEASURED)]
+        changes = [wall.rate(index) for index in range(_MEASURED)]
+        fastest = (depths[1] - depths[0]) / wall.time_step()
+        return -jnp.clip(_fitted(changes, slopes), 0, fastest) * _outward_slope(wall)
 
     def __repr__(self) -> str:
         return "Orlanski()"
 
 
-def _ratio(above: Any, below: Any) -> Any:
-    """above / below, 0 where the latter vanishes; its gradient is finite there."""
-    flat = jnp.abs(below) <= _TINY
+def _boxed(wall: AbstractWall, share: Any) -> Any:
+    """The ghost value by the box scheme, for waves that cross a share of the distance to it in a step."""
+    inner, ghost = 1 - wall.layer, -wall.layer
+    factor = (share - 1) / (share + 1)
+    return wall.interior(inner, 1) + factor * (wall.interior(inner) - wall.interior(ghost, 1))
+
+
+def _measured_share(wall: AbstractWall) -> Any:
+    """CΔt/h from the box of the two points next to the ghost point and the last two levels, clipped to [0, 1]."""
+    outer = 1 - wall.layer
+    ghost, near, far = wall.depths(outer - 1, outer + 2)
+    (a, b), (c, d) = ([wall.interior(outer, back), wall.interior(outer + 1, back)] for back in (0, 1))
+    slope = (a + c - b - d) * ((near - ghost) / (far - near))
+    return jnp.clip(_fitted([a + b - c - d], [slope]), 0, 1)
+
+
+def _fitted(changes: list[Any], slopes: list[Any]) -> Any:
+    """−Σ change·slope / Σ slope², 0 where all slopes vanish; its gradient is finite there."""
+    above = combine([-1.0] * len(slopes), [c * s for c, s in zip(changes, slopes, strict=True)])
+    below = combine([1.0] * len(slopes), [s * s for s in slopes])
+    flat = below <= _TINY
     return jnp.where(flat, 0, above / jnp.where(flat, 1, below))
 
 

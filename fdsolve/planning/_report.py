@@ -24,6 +24,7 @@ def describe(
     notes: Sequence[str],
     stability: Stability | Skipped,
     saved: str,
+    boundaries: Sequence[str] = (),
 ) -> str:
     """A few lines a person can act on: grid, fields, regions in order of evaluation, memory, stability, notes."""
     lines = ["Plan", *("  " + line for line in repr(grid).splitlines())]
@@ -34,6 +35,7 @@ def describe(
         lines.append(f"  Field {one.name}{unit} {one.shape} {_dtype(one.dtype)}{kept}{ghosts}")
     if structure.stepper is not None:
         lines.append(f"  Stepper {structure.stepper} (order {structure.stepper.order})")
+    lines += ["  Boundaries:"] * bool(boundaries) + [f"    {line}" for line in boundaries]
     for number, phase in enumerate(structure.phases):
         where = _show_levels(structure, number)
         lines.append(f"  {where}:" if where else "  Evaluation:")

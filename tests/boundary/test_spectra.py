@@ -1,4 +1,4 @@
-"""Spectra of differences with every condition, order and kind of axis: what is stable stays so, what is not is capped."""
+"""Spectra of differences with every condition, order and kind of axis: what is not stable is capped."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,9 @@ def test_waves_keep_real_frequencies(kind: str, order: int, place: str) -> None:
         assert np.abs(found.imag).max() < 1e-9
 
 
-@pytest.mark.parametrize("kind, place, lowered", [("Dirichlet", "node", 6), ("Dirichlet", "cell", 7), ("Neumann", "cell", 6)])
+@pytest.mark.parametrize(
+    "kind, place, lowered", [("Dirichlet", "node", 6), ("Dirichlet", "cell", 7), ("Neumann", "cell", 6)]
+)
 def test_waves_of_order_eight_need_the_cap(kind: str, place: str, lowered: int) -> None:
     condition = make(kind, 8)
     assert condition.stable_order(Use.WAVE, place == "node") == lowered
