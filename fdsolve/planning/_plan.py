@@ -17,6 +17,7 @@ from ..region import Box, Points
 from ..schemes import RK4, AbstractStepper
 from ..stencil import ProfileRead
 from ._bind import bind_stepper, describe_plain, trace_speeds
+from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
 from ._order import Parallel, Stage, make_schedule
 from ._phases import Phase, make_phases
@@ -54,6 +55,7 @@ class Plan:
     notes: tuple[str, ...]
     parameters: dict[str, Any] = field(repr=False)
     receivers: Receivers | None = field(default=None, repr=False)
+    boundaries: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.structure == other.structure and self.save == other.save
@@ -110,7 +112,9 @@ class Plan:
         )
         if (recording := self.structure.recording) is not None:
             saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
-        return describe(self.structure, self.problem.scope.grid, units, self.notes, self.stability, saved)
+        return describe(
+            self.structure, self.problem.scope.grid, units, self.notes, self.stability, saved, self.boundaries
+        )
 
     __repr__ = __str__
 
@@ -169,6 +173,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         tuple(compiled.notes),
         dict(parameters),
         listening,
+        show_boundaries(problem, phases[-1]),
     )
 
 
