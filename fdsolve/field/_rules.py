@@ -22,7 +22,7 @@ class Rate:
     implicit: bool = False
 
 
-def rate(function: Any, *, implicit: bool = False) -> Rate:
+def rate(function: Any, *, implicit: Any = False) -> Rate:
     """Marks a rule as a time derivative: `u[...] = fd.rate(lambda u, D: D * laplacian(u))`.
 
     The function's arguments are found by name as in any rule; `t` is the time of the stage, and fields are read at the

@@ -196,6 +196,7 @@ class AbstractStepper(ABC):
 
     def check_axes(self, axes: Sequence[str]) -> None:
         """Refuses speeds along axes that the grid does not have."""
+        return None
 
     def bind(self, outline: Outline) -> "AbstractStepper":
         """Checks that the method fits the rates and returns it with what it needs to know of them."""

@@ -1,7 +1,7 @@
 """Sub-steps: each level is reached in as many steps as a CFL number asks for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ class CFL(AbstractStepper):
     stepper: Any = None
     speed: Any = None
     max_substeps: int = 64
-    declared: bool = False
+    declared: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.number, bool) or not isinstance(self.number, int | float) or not 0 < self.number < np.inf:

@@ -17,8 +17,9 @@ class Diffrax(AbstractStepper):
 
     Arguments: `solver`, an object such as `diffrax.Tsit5()` or, for stiff problems, `diffrax.Kvaerno5()`; `rtol`,
     `atol`, the tolerances of a step; `adjoint`, a diffrax adjoint (default: checkpointed reverse mode; for jvp
-    `diffrax.ForwardMode()`); `max_steps`, how many steps a level may take. Plain rules and boundary values beside the rates
-    are set at every evaluation; a plain rule that reads an older level is an error, since steps do not end on levels.
+    `diffrax.ForwardMode()`); `max_steps`, how many steps a level may take. Plain rules and boundary values beside the
+    rates are set at every evaluation; a plain rule that reads an older level is an error, since steps do not end on
+    levels.
 
     A level that fails (too many steps, a nonlinear solve that does not converge) raises RunError after the run. Source:
     Kidger, On Neural Differential Equations (2021), chapter 5. Good values: rtol = 1e-6 and atol = 1e-9, and Tsit5

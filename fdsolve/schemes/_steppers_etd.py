@@ -99,6 +99,8 @@ class ETDRK4(AbstractStepper):
         return _to_values(new, system.start), None
 
     def amplify(self, modes: Modes) -> np.ndarray:
+        if not modes.of(Part(linear=False)).total.any():
+            return np.exp(np.clip(modes.eigenvalues.real, None, 50.0) + 1j * modes.eigenvalues.imag)[..., None]
         w = _Weights(*(np.asarray(one) for one in _weights(modes.of(Part(linear=True)).total, self.num_nodes)))
         n = modes.of(Part(linear=False)).total
         one = np.eye(n.shape[-1])
@@ -131,7 +133,7 @@ def _scalar_weights(z: Any, num_nodes: int) -> _Weights:
 
 
 def _matrix_weights(z: Any) -> _Weights:
-    """The same from φ₁, φ₂, φ₃ of matrices: the first row of blocks of exp of Z beside a shift of identities (Sidje)."""
+    """The same from φ₁, φ₂, φ₃ of matrices: the first blocks of exp of Z beside a shift of identities (Sidje)."""
     whole, one, two, three = _phi_functions(z)
     half, half_one, *_ = _phi_functions(z / 2)
     return _Weights(whole, half, half_one / 2, one - 3 * two + 4 * three, 2 * two - 4 * three, 4 * three - two)

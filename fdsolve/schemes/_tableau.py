@@ -76,7 +76,7 @@ def order_conditions(matrix: np.ndarray, weights: np.ndarray, times: np.ndarray)
 
 
 class AbstractRungeKutta(AbstractOneStep):
-    """An explicit Runge–Kutta method given by its tableau: kᵢ = f(tⁿ + cᵢΔt, uⁿ + Δt Σ aᵢⱼkⱼ), uⁿ⁺¹ = uⁿ + Δt Σ bᵢkᵢ."""
+    """An explicit Runge–Kutta method by its tableau: kᵢ = f(tⁿ + cᵢΔt, uⁿ + Δt Σ aᵢⱼkⱼ), uⁿ⁺¹ = uⁿ + Δt Σ bᵢkᵢ."""
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ def linear_symbol(structure: Structure, phase: PhaseStructure, level: Level, nam
     """Σ w e^{ik·offset} of the linear rates at the wavenumbers of the FFT: shape (*waves, fields, fields)."""
     shape = structure.array(names[0]).shape
     place = {name: i for i, name in enumerate(names)}
-    complex_dtype = jnp.result_type(jnp.complex64, structure.array(names[0]).dtype)
+    complex_dtype = np.result_type(np.complex64, structure.array(names[0]).dtype)
     total = jnp.zeros((*shape, len(names), len(names)), complex_dtype)
     angles = np.meshgrid(*(2 * np.pi * np.fft.fftfreq(n) for n in shape), indexing="ij")
     for piece in phase.rates:

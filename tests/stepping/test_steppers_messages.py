@@ -1,0 +1,116 @@
+"""What steppers refuse, and what they say."""
+
+import builtins
+from typing import Any
+
+import diffrax
+import jax.numpy as jnp
+import pytest
+
+import fdsolve as fd
+from fdsolve.schemes import (
+    ETDRK4,
+    RK4,
+    AdamsBashforth,
+    Diffrax,
+    Leapfrog,
+    Lie,
+    StormerVerlet,
+    Strang,
+    laplacian,
+)
+
+
+def ring(**kinds: Any) -> tuple[fd.Field, ...]:
+    """Fields on a periodic axis, zero at first; `kinds` gives their rates."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0.0, 1.0, 8, periodic=True))
+    fields = []
+    for name, rules in kinds.items():
+        field = fd.Field(name, grid)
+        first, *others = rules if isinstance(rules, tuple) else (rules,)
+        field[...] = first
+        for other in others:
+            field[...] += other
+        field[0] = 0.0
+        fields.append(field)
+    return tuple(fields)
+
+
+def refused(fields: Any, stepper: Any, message: str) -> None:
+    with pytest.raises(fd.PlanningError, match=message):
+        fd.plan(fields, stepper=stepper)
+
+
+def test_verlet_wants_two_groups() -> None:
+    v = fd.rate(lambda v: v[...])
+    refused(ring(u=v, v=v), StormerVerlet(), r"gives the rate of `v` and reads `v` itself.*u\[...\] = fd.rate\(v\)")
+    ahead, behind = fd.rate(lambda v: v[...]), fd.rate(lambda w: w[...])
+    refused(ring(u=ahead, v=behind, w=fd.rate(lambda u: u[...])), StormerVerlet(), "of the same group")
+    refused(ring(u=fd.rate(1.0)), StormerVerlet(), "two coupled groups of rates; those of u read no field")
+
+
+def test_verlet_looks_through_plain_rules() -> None:
+    fields = ring(u=fd.rate(lambda v: v[...]), v=fd.rate(lambda p: p[...]), p=lambda u, v: u[...] + v[...])
+    refused(fields, StormerVerlet(), "gives the rate of `v` and reads `v` itself")
+    fields = ring(u=fd.rate(lambda v: v[...]), v=fd.rate(lambda p: p[...]), p=lambda u: 2 * u[...])
+    assert "drifting=('u',), kicked=('v',)" in str(fd.plan(fields, stepper=StormerVerlet()))
+
+
+def test_splitting_wants_one_stepper_a_group() -> None:
+    one, two = fd.rate(1.0), fd.rate(lambda u: -u[...])
+    refused(ring(u=one), Lie(), r"there is one group. Add the others with `\+=`")
+    refused(ring(u=(one, two)), Strang(RK4(), RK4(), RK4()), "3 steppers for 2 groups of rates .0: .*; 1: ")
+
+
+def test_exponential_steps_want_a_linear_part_that_diagonalises() -> None:
+    square = fd.rate(lambda u: u[...] ** 2)
+    refused(ring(u=square), ETDRK4(), r"no rate that is affine with constant coefficients: .* is not affine")
+    varying = fd.rate(lambda u, x: x * u[...], implicit=True)
+    refused(ring(u=(varying, square)), ETDRK4(), "marked implicit=True.* coefficients that vary in space or time")
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0.0, 1.0, 8))
+    u = fd.Field("u", grid)
+    u[...] = fd.rate(lambda u: laplacian(u))
+    u[:, 0] = u[:, -1] = 0.0
+    u[0] = 0.0
+    refused(u, ETDRK4(), "axis `x` is not periodic")
+    (w,) = ring(u=fd.rate(lambda u: laplacian(u)))
+    w[:, 2] = 0.0
+    w[0] = 0.0
+    refused(w, ETDRK4(), "`u` has points without a rate")
+
+
+@pytest.mark.parametrize("stepper", [AdamsBashforth(2), Leapfrog()], ids=repr)
+def test_memories_want_the_same_points_at_every_level(stepper: Any) -> None:
+    (u,) = ring(u=fd.rate(lambda u: -u[...]))
+    u[5] = 1.0
+    refused(u, stepper, r"those points change at level 5. Take a one-step stepper such as fd.schemes.RK4\(\)")
+
+
+def test_diffrax_refuses_older_levels() -> None:
+    fields = ring(u=fd.rate(lambda p: p[...]), p=lambda u: u["t-1"])
+    refused(fields, Diffrax(diffrax.Tsit5()), "reads an older level, and diffrax takes steps that do not end on levels")
+
+
+def test_diffrax_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = builtins.__import__
+
+    def absent(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "diffrax":
+            raise ImportError(name)
+        return keep(name, *rest, **more)
+
+    solver = diffrax.Tsit5()
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(fd.DeclarationError, match=r"pip install 'fdsolve\[adaptive\]'"):
+        Diffrax(solver)
+
+
+def test_rates_are_marked_by_true_or_false() -> None:
+    with pytest.raises(fd.DeclarationError, match="implicit= takes True or False, got 'yes'"):
+        fd.rate(1.0, implicit="yes")
+
+
+def test_stability_that_is_not_known_says_why() -> None:
+    (u,) = ring(u=fd.rate(lambda u: -u[...]))
+    assert "diffrax controls the error" in str(fd.plan(u, stepper=Diffrax(diffrax.Tsit5())))
+    assert "by a speed of the state" in str(fd.plan(u, stepper=fd.CFL(0.5, speed=lambda u: jnp.abs(u[...]))))
