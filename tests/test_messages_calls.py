@@ -186,7 +186,7 @@ def elsewhere(option: str) -> str:
     return f"A parameter called `{option}` goes into parameters=dict({option}=...)."
 
 
-SAVE = "save= takes fd.every(n), fd.at(times) or fd.final(), got"
+SAVE = "save= takes fd.every(n), fd.at(times), fd.final() or fd.receivers(...), got"
 STEPPER = "stepper= takes a stepper such as fd.schemes.RK4(), got"
 TIMES = "fd.at takes one or more times: concrete numbers, or datetimes where the time axis has `since=`; got"
 WHOLE = "fd.every takes a whole number of levels of at least 1, got"
@@ -194,7 +194,7 @@ OPTIONS = {
     "a parameter like an option": undeclared(
         f"{SAVE} 3.0. {elsewhere('save')}", ruled(lambda u, save: u["t-1"] * save, save=3.0)
     ),
-    "save: a list": undeclared(f"{SAVE} [0, 1]. {elsewhere('save')}", ruled(keep, save=[0, 1])),
+    "save: a list": undeclared(f"{SAVE} 0. {elsewhere('save')}", ruled(keep, save=[0, 1])),
     "save: a function": undeclared(f"{SAVE} the function final; call it.", ruled(keep, save=fd.final)),
     "save: without time": undeclared(
         "save= chooses among time levels, and the grid has no time axis; leave it out.",

@@ -123,7 +123,7 @@ def _term_table(found: Modified, space: tuple[str, ...]) -> dict[str, Any]:
 def _real_where(values: np.ndarray) -> np.ndarray:
     """Real numbers where the imaginary parts are rounding."""
     size = np.abs(values).max(initial=0.0)
-    return values.real if np.all(np.abs(values.imag) <= _SHOWN * size) else values
+    return np.real(values) if np.all(np.abs(np.imag(values)) <= _SHOWN * size) else values
 
 
 def _summary(symbol: Symbol, found: Modified | str, space: tuple[str, ...], largest: float) -> str:

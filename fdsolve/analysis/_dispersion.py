@@ -40,20 +40,20 @@ def disperse(symbol: Symbol, spacing: np.ndarray, found: Modified | None, count:
     logs, parasites = _follow(symbol, spacing, found, theta)
     sides = [_follow(symbol, spacing, found, theta * (1 + tilt))[0] for tilt in (-_TILT, _TILT)]
     exact = [_exact_logs(found, theta * (1 + tilt) / spacing) * symbol.step for tilt in (-_TILT, 0.0, _TILT)]
-    speed = np.abs(exact[1].imag) > 1e-9 * (1e-30 + np.abs(exact[1]))
+    speed = np.abs(np.imag(exact[1])) > 1e-9 * (1e-30 + np.abs(exact[1]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        phase = np.where(speed, logs.imag / exact[1].imag - 1, np.nan)
-        slopes = (sides[1] - sides[0]).imag, (exact[2] - exact[0]).imag
+        phase = np.where(speed, np.imag(logs) / np.imag(exact[1]) - 1, np.nan)
+        slopes = np.imag(sides[1] - sides[0]), np.imag(exact[2] - exact[0])
         group = np.where(speed & (np.abs(slopes[1]) > 1e-12), slopes[0] / slopes[1] - 1, np.nan)
     first = lambda array: np.moveaxis(array, -1, 0)  # noqa: E731
-    growth = np.exp(logs.real), np.exp(exact[1].real)
+    growth = np.exp(np.real(logs)), np.exp(np.real(exact[1]))
     return Waves(line, first(growth[0]), first(growth[1]), first(phase), first(group), parasites)
 
 
 def _exact_logs(found: Modified, wave: np.ndarray) -> np.ndarray:
     """The exact rates s of each mode, in one order for all wavenumbers: by frequency."""
     roots = found.exact.exact_roots(wave)
-    order = np.argsort(np.round(roots.imag, 9) + 1e-12 * roots.real, axis=-1)
+    order = np.argsort(np.round(np.imag(roots), 9) + 1e-12 * np.real(roots), axis=-1)
     return np.take_along_axis(roots, order, axis=-1)
 
 
@@ -62,8 +62,7 @@ def _follow(symbol: Symbol, spacing: np.ndarray, found: Modified, theta: np.ndar
     exact = _exact_logs(found, theta / _STRIDES / spacing) * symbol.step
     logs = exact
     slope = np.zeros_like(logs)
-    growth = np.zeros(())
-    taken = np.zeros(())
+    growth, taken = np.zeros(1), np.zeros(1, int)
     for stride in range(1, _STRIDES + 1):
         growth = symbol.roots(theta * stride / _STRIDES)
         guess = logs + slope if stride > 1 else exact
@@ -71,9 +70,9 @@ def _follow(symbol: Symbol, spacing: np.ndarray, found: Modified, theta: np.ndar
         chosen = np.take_along_axis(growth, taken, axis=-1)
         with np.errstate(divide="ignore"):
             new = np.log(chosen)
-        new = new + 2j * np.pi * np.round((guess.imag - new.imag) / (2 * np.pi))
+        new = new + 2j * np.pi * np.round(np.imag(guess - new) / (2 * np.pi))
         slope = np.where(np.isfinite(new), new - (logs if stride > 1 else 0.0), 0.0)
-        logs = np.where(np.isfinite(new), new, -745.0 + 1j * guess.imag)
+        logs = np.where(np.isfinite(new), new, -745.0 + 1j * np.imag(guess))
     left = np.abs(growth).copy()
     np.put_along_axis(left, taken, 0.0, axis=-1)
     return logs, left.max(axis=-1)

@@ -182,5 +182,7 @@ def check_site(plan: Plan, about: Any, at: Any) -> Site:
             raise DeclarationError(f"fd.analyse: {what}= names `{wrong[0]}`; known are {', '.join(known)}.")
         bad = [name for name, value in (given or {}).items() if np.ndim(value) or not np.isfinite(value)]
         if bad:
-            raise DeclarationError(f"fd.analyse: {what}= takes one number a name, got {bad[0]}={given[bad[0]]!r}.")
+            raise DeclarationError(
+                f"fd.analyse: {what}= takes one number a name, got {bad[0]}={(given or {})[bad[0]]!r}."
+            )
     return Site(dict(about or {}), dict(at or {}))

@@ -250,7 +250,7 @@ def _coefficient(part: Any, label: str) -> tuple[Callable[[Mapping[str, Any]], A
     if callable(part) and not hasattr(part, "dtype"):
         names = {name: parameter.default for name, parameter in inspect.signature(part).parameters.items()}
         return (lambda given: take_value(_call(part, given))), names
-    if np.ndim(part):
+    if np.ndim(part) > 0:  # type: ignore[arg-type]
         raise PlanningError(f"fd.manufactured: {label}: a coefficient is a number or a function here, got an array.")
     return (lambda given: part), {}
 
