@@ -88,11 +88,13 @@ def _with_starts(structure: Structure, count: int) -> tuple[Segment, ...]:
     result = []
     for segment in structure.segments:
         starting = [n for n in rated if segment.start <= n < segment.stop]
-        cuts = [segment.start, *([starting[0], starting[-1] + 1] if starting else []), segment.stop]
+        marks = [starting[0], starting[-1] + 1] if starting else []
+        cuts = [segment.start, *marks, segment.stop]
         for start, stop in pairwise(cuts):
             if start < stop:
-                many = len(segment.phases) > 1
-                phases = segment.phases[start - segment.start : stop - segment.start] if many else segment.phases
+                phases = segment.phases
+                if len(phases) > 1:
+                    phases = phases[start - segment.start : stop - segment.start]
                 result.append(Segment(start, stop, phases, start in starting))
     return tuple(result)
 
@@ -148,7 +150,10 @@ def _outline(problem: Problem, structure: Structure, of_level: list[int]) -> tup
             if not piece.stretched and any(read.level < 0 for read in structure.rules[piece.rule].reads)
         )
     )
-    outline = Outline(tuple(rates), older, _changes(structure, of_level), _not_periodic(problem, structure, rated))
+    absorbing = next((piece.label for phase in rated for piece in phase.rates if piece.stretched), "")
+    outline = Outline(
+        tuple(rates), older, _changes(structure, of_level), _not_periodic(problem, structure, rated), absorbing
+    )
     return outline, frozenset(linear)
 
 

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from ..errors import PlanningError
+from ..field import AbstractAbsorber
 from ..region import Box, Part, Points
 from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
@@ -319,7 +320,8 @@ def _note_unread_walls(problem: Problem, phases: list[Phase], halos: dict[str, H
     for name in problem.names:
         walls = {(w.index, w.side): w for phase in phases for w in phase.fields[name].walls}
         for wall in walls.values():
-            if sets_value(problem.scope.layouts[name], wall) or isinstance(wall.assignment.rule, BeyondPole):
+            acts = isinstance(wall.assignment.rule, BeyondPole | AbstractAbsorber)
+            if sets_value(problem.scope.layouts[name], wall) or acts:
                 continue
             if halos[name][1 if wall.side.upper else 0][wall.side.axis] == 0:
                 notes.append(

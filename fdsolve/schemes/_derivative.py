@@ -11,7 +11,7 @@ from ..errors import DeclarationError
 from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, add_shifts, move
 from ._closures import Closure, apart_rows, central_offsets, close
 from ._common import along, check_axis, differs, times, to_view
-from ._stencil import derivative_by_weights
+from ._stencil import derivative_by_weights, root_stencil
 from ._weights import weights as finite_difference_weights
 
 
@@ -95,9 +95,16 @@ class Derivative(AbstractView):
         # The chain rule with the same operator, ∂u/∂x = D u / D x, keeps the operator's norm: it becomes h D x.
         return [float(w) for w in np.array(closure.weights) / np.dot(closure.weights, places)]
 
-    def slope(self, view: AbstractView) -> "Derivative":
-        """The first derivative of a view half-way between its points, of the same order; a part of this operator."""
-        return Derivative(view, self.axis, 1, self.order, True, -1)
+    def slope(self, view: AbstractView) -> Any:
+        """The first derivative of a view half-way between its points: a second derivative's root (see `_root`).
+
+        On a stretched axis the one of the order below, which lies below it too.
+        """
+        owner = self.context.grid.space_axis(self.axis)
+        if not owner.uniform:
+            return Derivative(view, self.axis, 1, max(2, self.order - 2), True, -1)
+        own = finite_difference_weights(2, central_offsets(2, self.order, False))
+        return root_stencil(view, self.axis, tuple(float(w) for w in own))
 
     def exact(self, world: AbstractWorld) -> Exact:
         return world.derivative(self.view.exact(world), self.axis, self.derivative)

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import DeclarationError
 from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, add_shifts, move
 from ._common import along, check_axis, differs, times, to_view
+from ._root import root_weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,8 +46,12 @@ class Stencil(AbstractView):
         return self.near.derivative
 
     def slope(self, view: AbstractView) -> AbstractView:
-        """The first derivative of a view half-way between its points, of the same order."""
-        return self.near.slope(view)
+        """The first derivative of a view half-way between its points: a second derivative's root."""
+        reach = int(max(abs(offset) for offset in self.offsets))
+        squared = self.context.grid.space_axis(self.axis).step ** 2
+        by_offset = {offset: weight * squared for offset, weight in zip(self.offsets, self.weights, strict=True)}
+        own = tuple(by_offset.get(float(k), 0.0) for k in range(-reach, reach + 1))
+        return root_stencil(view, self.axis, own) if own == own[::-1] else self.near.slope(view)
 
     def plain(self, shift: Shift) -> jax.Array:
         """The sum in the grid's own coordinate, also where a layer stretches it."""
@@ -94,6 +99,13 @@ def stencil(view: Any, axis: Any, weights: Any, *, at: Any = None) -> AbstractVi
     check_axis(view, axis, f"stencil({view}, {axis!r})")
     offsets, values = _checked(view, axis, weights, f"stencil({view}, {axis!r})")
     return Stencil(move(view, at), axis, offsets, values)
+
+
+def root_stencil(view: AbstractView, axis: str, second: tuple[float, ...]) -> Stencil:
+    """The half-step difference of a view on a uniform axis that belongs to the weights of a second derivative."""
+    offsets, weights = root_weights(second)
+    step = view.context.grid.space_axis(axis).step
+    return Stencil(view, axis, offsets, tuple(weight / step for weight in weights))
 
 
 def derivative_by_weights(

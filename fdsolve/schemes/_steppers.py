@@ -100,13 +100,14 @@ class Outline:
 
     `older` lists plain rules beside rates that read older levels, `changes` says how the points with rates change
     from level to level ("" where they do not), `not_periodic` why Fourier modes are not eigenvectors ("" where they
-    are).
+    are), `absorbing` a rule in an absorbing layer ("" where there is none).
     """
 
     rates: tuple[RateOutline, ...]
     older: tuple[str, ...]
     changes: str
     not_periodic: str
+    absorbing: str = ""
 
     @property
     def num_groups(self) -> int:
@@ -136,7 +137,7 @@ class Modes:
         return np.sum(list(self.parts.values()), axis=0)
 
     @cached_property
-    def eigenvalues(self) -> np.ndarray:
+    def eigenvalues(self) -> Any:
         """λΔt of every mode, shape (…, fields)."""
         return np.linalg.eigvals(self.total)
 

@@ -39,15 +39,16 @@ class Leapfrog(AbstractStepper):
         return 1
 
     @property
-    def at_levels(self) -> bool:
-        return True
-
-    @property
     def starting_steps(self) -> int:
         return 1
 
     def bind(self, outline: Outline) -> "Leapfrog":
         check_no_changes(self, outline)
+        if outline.absorbing:
+            raise PlanningError(
+                f"Leapfrog amplifies whatever decays, and {outline.absorbing} stands in an absorbing layer. Take "
+                f"StormerVerlet, RK4, or plain rules that read t-1 and t-2."
+            )
         return self
 
     def describe_plain(self, reads: Sequence[tuple[str, frozenset[int]]]) -> str:
