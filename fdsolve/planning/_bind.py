@@ -100,7 +100,7 @@ def _with_starts(structure: Structure, count: int) -> tuple[Segment, ...]:
 
 
 def _phase_at(segment: Segment, level: int) -> int:
-    return segment.phases[level - segment.start] if len(segment.phases) > 1 else segment.phases[0]
+    return segment.phases[level - segment.start if len(segment.phases) > 1 else 0]
 
 
 def _value_pieces(phase: PhaseStructure) -> list[Piece]:

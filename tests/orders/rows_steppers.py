@@ -28,7 +28,7 @@ RING = fd.Axis(0.0, 1.0, 8, periodic=True)
 
 
 def _logistic(stepper: Any) -> Callable[[int], float]:
-    """u' = u cos t − u²/4 ... in two groups where the stepper splits: against steps by RK4 that are much finer."""
+    """u′ = cos(t) u₋ − u²/4, which splitting takes in two parts: against steps by RK4 that are much finer."""
 
     def solve(n: int, method: Any) -> Any:
         u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=n + 1), x=RING))
@@ -53,11 +53,11 @@ def _wave(n: int) -> float:
 
 
 def _stiff(n: int) -> float:
-    """u' = u_xx/2 + u − u³ (Allen–Cahn) by exponential steps."""
+    """u' = u_xx/20 + u − u³ (Allen–Cahn) by exponential steps."""
 
     def solve(count: int) -> Any:
         u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 2.0, num=count + 1), x=RING))
-        u[...] = fd.rate(lambda u: fd.schemes.laplacian(u) / 2, implicit=True)
+        u[...] = fd.rate(lambda u: fd.schemes.laplacian(u) / 20, implicit=True)
         u[...] += fd.rate(lambda u: u[...] - u[...] ** 3)
         u[0] = lambda x: 0.3 + 0.2 * jnp.sin(2 * jnp.pi * x)
         return fd.solve(u, stepper=ETDRK4(), save=fd.final()).final["u"]
