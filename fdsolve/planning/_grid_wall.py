@@ -102,7 +102,10 @@ class GridWall(AbstractWall):
             context.scope, context.target, context.reader, self.what, stage=True, base=self._offset(index)
         )
         values = [take_value(evaluate(local)) for evaluate in self.rates]
-        return sum(values[1:], values[0])
+        total = values[0]
+        for value in values[1:]:
+            total = total + value
+        return total
 
 
 def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = False) -> int:

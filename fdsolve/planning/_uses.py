@@ -122,8 +122,9 @@ def _moments(book: RuleBook, piece: Piece, name: str, side: Side, generic: bool)
     rule = book.rules[piece.rule]
     if len(rule.reads) > _MOST_READS:
         return None
-    reads = [i for i, o in enumerate(rule.operands) if isinstance(o, StateRead) and o.field == name]
-    if not any(rule.operands[i].offset[side.axis] for i in reads) or not (generic or rule.affine):
+    found = {i: o for i, o in enumerate(rule.operands) if isinstance(o, StateRead) and o.field == name}
+    reads = list(found)
+    if not any(read.offset[side.axis] for read in found.values()) or not (generic or rule.affine):
         return None
     row = [(a + b) // 2 for a, b in zip(piece.box.start, piece.box.stop, strict=True)]
     row[side.axis] = piece.box.stop[side.axis] - 1 if side.upper else piece.box.start[side.axis]
@@ -144,7 +145,7 @@ def _moments(book: RuleBook, piece: Piece, name: str, side: Side, generic: bool)
             states = tuple(values[i] for i in reads)
             tangents = tuple(jnp.ones_like(s) if i == index else jnp.zeros_like(s) for i, s in enumerate(states))
             weights.append(complex(jax.jvp(of_reads, states, tangents)[1]))
-    places = np.array([_distance(book, piece, rule.operands[i], side.axis, row[side.axis]) for i in reads])
+    places = np.array([_distance(book, piece, read, side.axis, row[side.axis]) for read in found.values()])
     return _shares(np.array(weights), places, book.problem.scope.real)
 
 
@@ -159,7 +160,7 @@ def _shares(weights: np.ndarray, places: np.ndarray, real: Any) -> Moments | Non
     return Moments(float(first / scale[0]), float(abs(weights @ places**2) / scale[1]), 10 * np.finfo(real).eps ** 0.5)
 
 
-def _distance(book: RuleBook, piece: Piece, read: Any, axis: int, row: int) -> float:
+def _distance(book: RuleBook, piece: Piece, read: StateRead, axis: int, row: int) -> float:
     """How far along an axis a read lies from the point of the rule in a row."""
     scope = book.problem.scope
     owner, name = scope.grid.space_axis(scope.grid.space[axis]), scope.grid.space[axis]
