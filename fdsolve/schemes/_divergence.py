@@ -49,7 +49,8 @@ class Flux(AbstractView):
         return 1 - own if own is not None and axis == self.axis else own
 
     def __repr__(self) -> str:
-        return f"flux({self.coefficient}, {self.view}, {self.axis})" if self.coefficient is not None else f"flux({self.view}, {self.axis})"
+        of = self.view if self.coefficient is None else f"{self.coefficient}, {self.view}"
+        return f"flux({of}, {self.axis})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
