@@ -124,7 +124,7 @@ class Godunov(AbstractRiemannFlux):
     for f that are neither convex nor concave too. Source: Osher, SIAM J. Numer. Anal. 21 (1984) 217.
     """
 
-    critical: tuple[float, ...] = ()
+    critical: Any = ()
 
     def __post_init__(self) -> None:
         points = self.critical

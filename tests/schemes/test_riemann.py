@@ -152,9 +152,9 @@ def test_roe_waves_split_the_jump_and_the_flux(law):
         for axis in (0, 1):
             waves = law.waves(*sides, axis)
             for n in range(len(sides[0])):
-                assert sum(w.jump[n] for w in waves) == pytest.approx(sides[1][n] - sides[0][n], abs=1e-12)
+                assert sum(w.jump[n] for w in waves) == pytest.approx(float(sides[1][n] - sides[0][n]), abs=1e-12)
                 rise = law.flux(sides[1], axis)[n] - law.flux(sides[0], axis)[n]
-                assert sum(w.speed * w.jump[n] for w in waves) == pytest.approx(rise, abs=1e-11)
+                assert sum(w.speed * w.jump[n] for w in waves) == pytest.approx(float(rise), abs=1e-11)
 
 
 @pytest.mark.parametrize("flux", FLUXES, ids=repr)
