@@ -107,7 +107,7 @@ class PML(AbstractAbsorber):
         return f"PML({self.cells})"
 
 
-def _to_number(name: str, value: Any, least: float) -> float:
+def _to_number(name: str, value: Any, least: int) -> float:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < least:
         raise DeclarationError(f"PML: {name}= is a number of at least {least}, got {value!r}.")

@@ -25,9 +25,10 @@ def split_by_stretches(
         return [(points, standing)]
     away = book.rule(name, span.index, span.assignment, standing=standing)
     groups, layout = [(points, standing)], book.problem.scope.layouts[name]
+    derived = any(read.field in book.hidden for read in book.rules[away].reads)
     for stretch in book.stretches:
         reach = max((abs(r.offset[stretch.side.axis]) for r in book.reach(away)), default=0)
-        if not reach and stretch.axis not in book.slopes[away] and book.rules[away].affine:
+        if not (reach or derived or stretch.axis in book.slopes[away]) and book.rules[away].affine:
             continue
         zone = Points.of_box(stretch.box(layout, reach + 1))
         divided = []

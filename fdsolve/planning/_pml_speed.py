@@ -86,7 +86,7 @@ def _samples(book: Any, last: Phase, stretch: Stretch) -> list[tuple[dict[str, t
     box = stretch.box(layout)
     count = max(2, int(SAMPLES ** (1 / box.ndim)))
     lines = [
-        np.unique(np.linspace(a, b - 1, min(count, b - a)).round().astype(int))
+        np.unique(np.linspace(a, b - 1, min(count, b - a)).round().astype(int)).tolist()
         for a, b in zip(box.start, box.stop, strict=True)
     ]
     groups: dict[Any, tuple[dict[str, tuple[Span, ...]], list[Any]]] = {}
