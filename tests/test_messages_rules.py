@@ -273,7 +273,8 @@ OPERATORS = {
         f"laplacian {TAKES} Field. Inside a rule write laplacian(u).", lambda: laplacian(field())
     ),
     "odd order": undeclared(
-        f"{RATE}: derivative(u, 'x', n=2, order=3): {COUNTS}", rated(lambda u: laplacian(u, order=3))
+        f"{RATE}: laplacian(u, order=3): the order is an even number of at least 2, got 3.",
+        rated(lambda u: laplacian(u, order=3)),
     ),
     "fractional derivative": undeclared(
         f"{RATE}: derivative(u, 'x', n=1.5, order=2): {COUNTS}", rated(lambda u: derivative(u, "x", 1.5))
