@@ -176,8 +176,11 @@ def add_profiles(problem: Problem, stretch: Stretch) -> None:
 
 
 def _precision(problem: Problem, value: jax.Array) -> Any:
-    real = problem.scope.real
-    return jnp.result_type(real, jnp.complex64) if jnp.iscomplexobj(value) else real
+    return _complex(problem.scope.real) if jnp.iscomplexobj(value) else problem.scope.real
+
+
+def _complex(real: np.dtype) -> np.dtype:
+    return np.result_type(real, np.complex64)
 
 
 def decay_share(exponent: Any) -> Any:
@@ -241,8 +244,7 @@ class Stretcher:
         return reduce(add, memories, value)
 
     def _inverse(self, context: RuleContext, layer: Stretch, shift: Shift) -> Any:
-        real = context.scope.real
-        dtype = real if layer.memorises else jnp.result_type(real, jnp.complex64)
+        dtype = context.scope.real if layer.memorises else _complex(context.scope.real)
         return context.read_profile(layer.name("inverse"), layer.axis, shift, dtype)
 
     def _memory(self, context: RuleContext, view: Any, part: int, layer: Stretch, shift: Shift, dtype: Any) -> Any:

@@ -52,11 +52,13 @@ def staggered(levels, order, step=0.45):
 @pytest.mark.parametrize("make, order", [(drum, 2), (drum, 8), (staggered, 4)], ids=["drum 2", "drum 8", "staggered 4"])
 def test_nothing_grows_in_twenty_thousand_steps(make, order):
     fields = make(20_001, order)
-    history = np.array(fd.solve(fields, save=fd.every(2000))[fields[0].name])
+    history = np.array(fd.solve(fields, save=fd.every(200))[fields[0].name])
     energy = (history**2).sum(axis=(1, 2))
-    print(f"{make.__name__}, order {order}: Σu² {energy[1]:.1e} after 2000 steps, {energy[-1]:.1e} after 20 000")
-    assert energy[1] < 1e-8 * energy[0]
-    assert energy[-1] <= energy[1]
+    gone, half, last = energy[1], energy[50], energy[-1]
+    print(f"{make.__name__}, order {order}: Σu² {energy[0]:.1e}, {gone:.1e} after 200, {last:.1e} after 20 000 steps")
+    assert gone < 1e-6 * energy[0]
+    assert last <= gone
+    assert last < 1.2 * half  # a part that does not change in time may be left, and stays
 
 
 def test_waves_leave_through_sides_and_corners():
