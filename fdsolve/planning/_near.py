@@ -82,12 +82,25 @@ def _by_openness(
                     more[upper] = names[upper] | {source}
                     divided.append((outside, more))
             groups = divided
-    # Labelled parameters are mirrored beyond a wall only along with a field that is.
-    for read in book.rules[rule].operands:
-        if isinstance(read, ProfileRead) and read.name.startswith("parameter "):
-            parameter = read.name.split(" ", 1)[1]
-            groups = [(g, [n | {parameter} if n else n for n in names]) for g, names in groups]
+    parameters = {
+        read.name.split(" ", 1)[1]
+        for read in book.rules[rule].operands
+        if isinstance(read, ProfileRead) and read.name.startswith("parameter ")
+    }
+    if parameters:
+        ends = [_insulated(fields, Side(position, upper)) for upper in (False, True)]
+        groups = [
+            (group, [own if end and not own else own | parameters for own, end in zip(names, ends, strict=True)])
+            for group, names in groups
+        ]
     return [(group, names[0], names[1]) for group, names in groups]
+
+
+def _insulated(fields: dict[str, FieldPhase], side: Side) -> bool:
+    """Whether nothing flows through a wall: mirrored coefficients are right there, and conserve exactly."""
+    rules = [span.assignment.rule for one in fields.values() for span in one.walls if span.side == side]
+    zero = all(isinstance(c, int | float) and c == 0 for rule in rules for c in rule.coefficients)
+    return bool(rules) and zero and not any(rule.sets_value_on_points for rule in rules)
 
 
 def _served(problem: Problem, one: FieldPhase, name: str, side: Side) -> Points:
@@ -142,12 +155,11 @@ def _rows(
     size, shift = points.space_shape[position], target.shift(axis)
     across = 2 * (size - 1) + 2 * points.shift(axis)  # half steps between the walls
     below, above = 0, 0
-    for read in book.reach(rule):
-        other = book.problem.scope.layouts[read.field].space_shape[position]
-        if read.field in open_names[0]:
-            below = max(below, -read.offset[position])
-        if read.field in open_names[1]:
-            above = max(above, size - other + read.offset[position])
+    for name, offset, other in _reads_along(book, rule, position, axis):
+        if name in open_names[0]:
+            below = max(below, -offset)
+        if name in open_names[1]:
+            above = max(above, size - other + offset)
     below = min(max(below, wanted), size) if bounds.start[position] < below else 0
     above = min(max(above, wanted), size) if bounds.stop[position] > size - above else 0
     if not below and not above:
@@ -165,3 +177,18 @@ def _rows(
                 near += [(upper, Near(halves, names))] if names else []
         rows.append((start, stop, near))
     return rows
+
+
+def _reads_along(book: Any, rule: int, position: int, axis: str) -> list[tuple[str, int, int]]:
+    """The fields and labelled parameters a rule reads: name, offset along an axis, and how many points it has there."""
+    scope = book.problem.scope
+    found = [
+        (read.field, read.offset[position], scope.layouts[read.field].space_shape[position])
+        for read in book.reach(rule)
+    ]
+    for read in book.rules[rule].operands:
+        if isinstance(read, ProfileRead) and read.name.startswith("parameter ") and axis in read.axes:
+            name = read.name.split(" ", 1)[1]
+            size = scope.grid.space_axis(axis).size(axis in scope.parameters[name].faces)
+            found.append((name, read.offset[read.axes.index(axis)], size))
+    return found

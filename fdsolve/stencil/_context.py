@@ -157,11 +157,13 @@ class RuleContext(AbstractContext):
     def room(self, view: AbstractView, axis: str, shift: Shift, rows: int = 0) -> tuple[int | None, int | None]:
         wanted = rows + math.ceil(abs(shift[self.grid.names.index(axis)])) if rows else 0
         self.rooms[axis] = max(self.rooms.get(axis, 0), wanted)
+        sources = view.sources()
+        fields = sources & self.scope.layouts.keys()  # parameters count where there is nothing else
+        moved = int(2 * shift[self.grid.names.index(axis)])
         ends: list[int | None] = []
         for upper in (False, True):
             wall = self.near.get((axis, upper))
-            moved = int(2 * shift[self.grid.names.index(axis)])
-            met = wall is not None and not wall.open.isdisjoint(view.sources())
+            met = wall is not None and not wall.open.isdisjoint(fields or sources)
             ends.append(wall.halves + (-moved if upper else moved) if wall is not None and met else None)
         return ends[0], ends[1]
 
