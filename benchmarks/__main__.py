@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from . import acoustic, compile_time, convection, gradients, maps, marching, sequences
+from . import acoustic, compile_time, convection, euler, gradients, maps, marching, sequences
 from ._compare import Settings
 from ._table import Row, heading, section
 
@@ -20,6 +20,7 @@ GROUPS: dict[str, Callable[[Settings], list[tuple[str, list[Row]]]]] = {
     "gradients": gradients.sections,
     "compile_time": compile_time.sections,
     "marching": marching.sections,
+    "euler": euler.sections,
     "acoustic": acoustic.sections,
 }
 

@@ -1,8 +1,10 @@
 """The rate of a conservation law: reconstruction to faces, a numerical flux, and its difference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -23,9 +25,17 @@ from ._reconstruction import (
     reconstruct,
     weighted,
     widest,
+    window,
 )
 from ._riemann import AbstractRiemannFlux, LaxFriedrichs
-from ._values import choose
+from ._values import choose, least, most
+
+_STEEPNESS = 20.0
+"""How fast corrections fade out with the jump between the two sides of a face, as a part of that between neighbours."""
+
+
+_LEAST_SHARE = 0.01
+"""Densities, pressures and depths below this part of the greatest about a face are reconstructed with order 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +53,9 @@ class Faces:
     axis: str
     flux: AbstractRiemannFlux
     reconstruction: AbstractReconstruction
+    variables: tuple[AbstractView, ...]
     sides: dict[int, tuple[AbstractView, ...]] = field(default_factory=dict)
-    variables: Memo = field(default_factory=Memo)
-    fluxes: Memo = field(default_factory=Memo)
+    points: list[AbstractView] = field(default_factory=list)
     faces: Memo = field(default_factory=Memo)
 
     @property
@@ -64,46 +74,65 @@ class Faces:
     def _make(self, face: Shift) -> State:
         schemes = {side: widest(self.reconstruction, self.state, self.axis, face, side) for side in (1, -1)}
         left, right = (self._side(schemes, face, side) for side in (1, -1))
-        found = self.flux.flux(self.law, left, right, self.number)
+        found = self.flux.flux(self.law, self._conserved(left), self._conserved(right), self.number)
         reaches = [0 if scheme is None or scheme.order <= 2 else scheme.reach for scheme in schemes.values()]
         if min(reaches) < 2 or not self.context.grid.space_axis(self.axis).uniform:
             return found
-        return self._corrected(found, face, min(reaches))
+        return self._corrected(found, left, right, face, min(reaches))
 
     def _side(self, schemes: Mapping[int, AbstractReconstruction | None], face: Shift, side: int) -> State:
-        """The conserved quantities at a face seen from one side: from the other, where a wall leaves no point on it."""
+        """The variables at a face seen from one side: from the other, where a wall leaves no point on it."""
         side = side if schemes[side] is not None or schemes[-side] is None else -side
         scheme = schemes[side]
         near = self.beside(face, -side * HALF)
         if scheme is None or scheme.reach == 1:
-            return self._conserved(near)
+            return near
         values = tuple(view.value(face) for view in self.sides[side])
-        if isinstance(self.law, AbstractPrimitiveLaw):
-            fine = self.law.admissible(values)
-            values = tuple(choose(fine, value, safe) for value, safe in zip(values, near, strict=True))
-        return self._conserved(values)
+        if not isinstance(self.law, AbstractPrimitiveLaw):
+            return values
+        fine = self._sound(values, face, window(scheme.reach, side))
+        return tuple(choose(fine, value, safe) for value, safe in zip(values, near, strict=True))
 
-    def _corrected(self, flux: State, face: Shift, reach: int) -> State:
+    def _sound(self, values: State, face: Shift, offsets: Sequence[Fraction]) -> Any:
+        """Whether what must be positive is so, at the face and about it, and is nowhere far below its greatest value.
+
+        At the edge of vacuum or of a dry bed a reconstruction would take out more than there is.
+        """
+        fine: Any = None
+        points = [self.law.positive(self.beside(face, offset)) for offset in offsets]
+        for value, *about in zip(self.law.positive(values), *points, strict=True):
+            floor, top = reduce(least, [value, *about]), reduce(most, about)
+            ample = (floor > 0) & (floor > _LEAST_SHARE * top)
+            fine = ample if fine is None else fine & ample
+        return fine
+
+    def _corrected(self, flux: State, left: State, right: State, face: Shift, reach: int) -> State:
+        """The flux with its correction, which fades out at jumps: there it would only make waves.
+
+        On smooth fields the two sides of a face differ by less than neighbours do by a factor h⁴ and more.
+        """
         weights, offsets = correction_weights(reach), [j - reach + HALF for j in range(2 * reach)]
+        values = [self.beside(face, offset) for offset in offsets]
+        share: Any = None
+        for n, (low, high) in enumerate(zip(left, right, strict=True)):
+            steps = [abs(b[n] - a[n]) for a, b in pairwise(values)]
+            spread = reduce(lambda a, b: a + b, [steps[k] + steps[-1 - k] for k in range(reach - 1)], steps[reach - 1])
+            small = float(jnp.finfo(spread.dtype).tiny) ** 0.4
+            part = 1 / (1 + (_STEEPNESS * (high - low) / (spread + small)) ** 2)
+            share = part if share is None else least(share, part)
+        if isinstance(self.law, AbstractPrimitiveLaw):
+            share = choose(self._sound(left, face, offsets), share, 0 * share)
         points = [self._point_flux(along(self.context, face, self.axis, offset)) for offset in offsets]
-        return tuple(f + _paired(weights, column) for f, column in zip(flux, zip(*points, strict=True), strict=True))
+        columns = zip(*points, strict=True)
+        return tuple(f + share * _paired(weights, column) for f, column in zip(flux, columns, strict=True))
 
     def _point_flux(self, point: Shift) -> State:
-        return self.fluxes.take(point, lambda: self.law.flux(self._values(point), self.number))
+        return tuple(view.value(point) for view in self.points)
 
     def beside(self, face: Shift, offset: Fraction) -> State:
         """What is reconstructed, at a point beside a face."""
-        return self._variables(along(self.context, face, self.axis, offset))
-
-    def _variables(self, point: Shift) -> State:
-        """What is reconstructed: the primitive variables where the law has them."""
-        if not isinstance(self.law, AbstractPrimitiveLaw):
-            return self._values(point)
-        law = self.law
-        return self.variables.take(point, lambda: law.to_primitive(self._values(point)))
-
-    def _values(self, point: Shift) -> State:
-        return tuple(view.value(point) for view in self.state)
+        place = along(self.context, face, self.axis, offset)
+        return tuple(view.value(place) for view in self.variables)
 
     def _conserved(self, variables: State) -> State:
         return self.law.to_conservative(variables) if isinstance(self.law, AbstractPrimitiveLaw) else variables
@@ -113,6 +142,29 @@ def _paired(weights: Sequence[float], values: Sequence[Any]) -> Any:
     """Σ w v with symmetric weights, summed from the outer pair inwards, so that a mirrored row has the same sum."""
     count = len(weights) // 2
     return weighted(weights[:count], [values[n] + values[-1 - n] for n in range(count)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PointValue(AbstractView):
+    """One of several values that a function makes of the state at a point: a primitive variable, a flux."""
+
+    function: Callable[[State], State]
+    state: tuple[AbstractView, ...]
+    component: int
+    name: str
+
+    @property
+    def context(self) -> AbstractContext:  # type: ignore[override]
+        return self.state[0].context
+
+    def value(self, shift: Shift) -> jax.Array:
+        return self.function(tuple(view.value(shift) for view in self.state))[self.component]
+
+    def parity(self, axis: str) -> int | None:
+        return self.state[0].parity(axis)
+
+    def __repr__(self) -> str:
+        return f"{self.name} {self.component + 1}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,8 +241,8 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     quantity the function f(u) of its flux, one an axis as a tuple or dict. `state`: the view of the quantity, or a
     tuple of one view a quantity in the order of the law. `flux`: `LaxFriedrichs()` (default), `HLL()`, `HLLC()`,
     `Roe()`, `Godunov(critical)`. `reconstruction`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()`
-    and kin; of primitive variables where the law has them, with the value of the point beside the face where they are
-    not admissible.
+    and kin; of primitive variables where the law has them, with the value of the point beside the face at the edge of
+    vacuum and dry beds.
 
     Returns: a view, or a tuple of views in the order of the state. Order at points: that of the reconstruction on
     uniform axes (1 and 2 for `Upwind(1)` and `TVD`). What leaves one point enters the next. Near walls without ghost
@@ -209,8 +261,15 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     _check_places(views, context)
     _note_captured(found, context, len(views))
     space = context.grid.space
-    faces = [Faces(found, views, axis, flux, reconstruction) for axis in space]
+    variables = views
+    if isinstance(found, AbstractPrimitiveLaw):
+        variables = tuple(stored(PointValue(found.to_primitive, views, n, "variable")) for n in range(len(views)))
+    faces = [Faces(found, views, axis, flux, reconstruction, variables) for axis in space]
     for one in faces:
+        if reconstruction.order > 2:
+            law_flux = partial(found.flux, axis=one.number)
+            name = f"flux along {one.axis} at points"
+            one.points.extend(stored(PointValue(law_flux, views, n, name)) for n in range(len(views)))
         for side in (1, -1):
             one.sides[side] = tuple(stored(SideValue(one, views, n, side)) for n in range(len(views)))
     rates = tuple(

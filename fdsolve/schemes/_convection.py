@@ -138,8 +138,8 @@ def convection(velocity: Any, view: Any, *, scheme: Any = None, at: Any = None) 
     order or a dict by axis (an axis left out: none); where it is a number or lives at the points of u the order at
     points is that of the scheme; where it lives on faces, u is taken at faces, uniform u stays uniform in a flow free
     of divergence, and the order is 2. `scheme`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()`
-    and kin, for rates; `LaxWendroff()` and `TVD(limiter)` for plain rules, with `at="t-1"`. `at` reads an older level or
-    another place.
+    and kin, for rates; `LaxWendroff()` and `TVD(limiter)` for plain rules, with `at="t-1"`. `at` reads an older
+    level or another place.
 
     Near walls that supply no ghost values the scheme becomes narrower (the plan notes it); at the wall itself the
     value comes from within, as is right for an outflow. Units: those of c u over length. Raises: DeclarationError.

@@ -45,8 +45,8 @@ class IdealGas(AbstractPrimitiveLaw, AbstractContactLaw):
         kinetic = sum(0.5 * m * v for m, v in zip(momentum, velocity, strict=True))
         return (density, *momentum, pressure / (self.gamma - 1) + kinetic)
 
-    def admissible(self, primitive: State) -> Any:
-        return (primitive[0] > 0) & (primitive[-1] > 0)
+    def positive(self, primitive: State) -> State:
+        return primitive[0], primitive[-1]
 
     def flux(self, state: State, axis: int) -> State:
         _, *velocity, pressure = self.to_primitive(state)

@@ -45,8 +45,8 @@ class AbstractPrimitiveLaw(AbstractConservationLaw):
         """The conserved quantities of primitive variables."""
 
     @abstractmethod
-    def admissible(self, primitive: State) -> Any:
-        """Whether the variables make sense (positive density); else a face takes the values of the point beside it."""
+    def positive(self, primitive: State) -> State:
+        """What must stay positive: density and pressure, depth. Where it nearly vanishes faces take the first order."""
 
 
 class AbstractRoeLaw(AbstractConservationLaw):

@@ -33,14 +33,14 @@ class ShallowWater(AbstractPrimitiveLaw, AbstractContactLaw):
 
     def to_primitive(self, state: State) -> State:
         depth, *momentum = state
-        return (depth, *(safe_divide(m, depth) for m in momentum))
+        return (depth, *(safe_divide(choose(depth > 0, m, 0 * m), depth) for m in momentum))
 
     def to_conservative(self, primitive: State) -> State:
         depth, *velocity = primitive
         return (depth, *(depth * v for v in velocity))
 
-    def admissible(self, primitive: State) -> Any:
-        return primitive[0] > 0
+    def positive(self, primitive: State) -> State:
+        return primitive[:1]
 
     def flux(self, state: State, axis: int) -> State:
         depth, *velocity = self.to_primitive(state)
