@@ -20,9 +20,9 @@ from ._save import SavePlan as SavePlan
 from ._save import at as at
 from ._save import every as every
 from ._save import final as final
-from ._store import Extent as Extent
 from ._stability import Stability as Stability
 from ._stability import main_pieces as main_pieces
+from ._store import Extent as Extent
 from ._structure import Array as Array
 from ._structure import PhaseStructure as PhaseStructure
 from ._structure import Segment as Segment

@@ -78,8 +78,8 @@ def _check_box(book: RuleBook, hidden: Hidden, box: Box) -> None:
         beyond = max(-box.start[position], box.stop[position] - shape[position])
         if beyond > 0 and not grid.space_axis(axis).periodic:
             raise PlanningError(
-                f"{hidden.label} is read {beyond} point{'s' * (beyond > 1)} beyond an end of axis `{axis}`; it is known "
-                f"on the grid only. Read it at the point itself, or start the region further in."
+                f"{hidden.label} is read {beyond} point{'s' * (beyond > 1)} beyond an end of axis `{axis}`; it is "
+                f"known on the grid only. Read it at the point itself, or start the region further in."
             )
         if beyond > shape[position]:
             raise PlanningError(f"{hidden.label} is read across more than one period of axis `{axis}`.")
@@ -89,6 +89,6 @@ def _refuse_holes(book: RuleBook, phase: Phase, hidden: Hidden, rule: int) -> No
     for read in book.reach(rule):
         if read.field in phase.fields and phase.fields[read.field].holes:
             raise PlanningError(
-                f"{hidden.label} needs values at every point, and `{read.field}` has a hole. Give the points of the hole "
-                f"a value instead, for example fd.boundary.Dirichlet(0.0)."
+                f"{hidden.label} needs values at every point, and `{read.field}` has a hole. Give the points of the "
+                f"hole a value instead, for example fd.boundary.Dirichlet(0.0)."
             )

@@ -181,8 +181,8 @@ def _refuse_operations(pieces: Sequence[Piece]) -> None:
         if piece.operation is not None:
             others = next((p.label for p in pieces if p.operation is None and p.role != "ghost"), "a rule")
             raise PlanningError(
-                f"{piece.label} needs all values of a level that {others} is still computing. Read an older level there, "
-                f'for example at="t-1".'
+                f"{piece.label} needs all values of a level that {others} is still computing. Read an older level "
+                f'there, for example at="t-1".'
             )
 
 

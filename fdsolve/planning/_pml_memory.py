@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +19,8 @@ from ._problem import Problem
 class AbstractEvolution(ABC):
     """How a memory variable follows what drives it."""
 
-    @property
-    @abstractmethod
-    def back(self) -> int:
-        """The level of its own that it reads."""
+    back: ClassVar[int]
+    """The level of its own that it reads."""
 
     @abstractmethod
     def value(self, context: RuleContext, layer: Stretch, shift: Shift, own: Any, source: Any) -> Any:
@@ -33,7 +31,7 @@ class AbstractEvolution(ABC):
 class Recursive(AbstractEvolution):
     """ψⁿ = bψⁿ⁻¹ + a∂u from level to level. Source: Roden & Gedney (2000), equations 19 to 22."""
 
-    back = -1
+    back: ClassVar[int] = -1
 
     def value(self, context: RuleContext, layer: Stretch, shift: Shift, own: Any, source: Any) -> Any:
         b, a = (context.read_profile(layer.name(one), layer.axis, shift) for one in ("b", "a"))
@@ -44,7 +42,7 @@ class Recursive(AbstractEvolution):
 class Staged(AbstractEvolution):
     """The same to a stage of a step from the level before: b and a of the part of the step that has passed."""
 
-    back = -1
+    back: ClassVar[int] = -1
 
     def value(self, context: RuleContext, layer: Stretch, shift: Shift, own: Any, source: Any) -> Any:
         beta, gain = (context.read_profile(layer.name(one), layer.axis, shift) for one in ("beta", "gain"))
@@ -56,7 +54,7 @@ class Staged(AbstractEvolution):
 class Continuous(AbstractEvolution):
     """dψ/dt = −(σ/κ + α)ψ − (σ/κ²)∂u, for steppers that take it among the rates."""
 
-    back = 0
+    back: ClassVar[int] = 0
 
     def value(self, context: RuleContext, layer: Stretch, shift: Shift, own: Any, source: Any) -> Any:
         beta, gain = (context.read_profile(layer.name(one), layer.axis, shift) for one in ("beta", "gain"))

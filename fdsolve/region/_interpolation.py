@@ -64,8 +64,8 @@ class Sinc(AbstractInterpolation):
 
     `radius` r is the number of points on each side, `b` the shape of the window. Source: Hicks, "Arbitrary source and
     receiver positioning in finite-difference schemes using Kaiser windowed sinc functions", Geophysics 67 (2002) 156.
-    Good values: r = 4, b = 6.31, with errors of 5e-4 for waves of six points a length and 1.4e-3 for four (linear: .13 and
-    .29). The spacing must be even.
+    Good values: r = 4, b = 6.31, with errors of 5e-4 for waves of six points a length and 1.4e-3 for four (linear: .13
+    and .29). The spacing must be even.
     """
 
     radius: int = 4

@@ -119,7 +119,7 @@ def scalar_law(flux: Any, space: tuple[str, ...]) -> ScalarLaw | None:
     """The law of a flux function on one axis, or of one an axis; None for what is neither."""
     if callable(flux) and len(space) == 1:
         return ScalarLaw((flux,))
-    parts = [flux.get(axis) for axis in space] if isinstance(flux, Mapping) else flux
+    parts: Any = [flux.get(axis) for axis in space] if isinstance(flux, Mapping) else flux
     if isinstance(flux, Mapping) and set(flux) != set(space):
         return None
     if isinstance(parts, tuple | list) and len(parts) == len(space) and all(map(callable, parts)):

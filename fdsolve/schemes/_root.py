@@ -22,12 +22,13 @@ def root_weights(second: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[fl
     shape = _over_sine(np.array(second))
     root = np.zeros(reach + 1)
     root[0] = np.sqrt(shape[0])
-    for n in range(1, reach):
-        root[n] = (shape[n] - sum(root[k] * root[n - k] for k in range(1, n))) / (2 * root[0])
+    for n in range(1, reach + 1):
+        own = shape[n] if n < reach else 0.0
+        root[n] = (own - sum(root[k] * root[n - k] for k in range(1, n))) / (2 * root[0])
     if reach > 1:
-        y = np.linspace(0.05, 1.0, 400)
-        room = np.sqrt(polynomial.polyval(y, shape)) - polynomial.polyval(y, root)
-        root[reach] = min(0.0, float(np.min(room / y**reach)))
+        y, last = np.linspace(0.05, 1.0, 400), root[reach]
+        room = np.sqrt(polynomial.polyval(y, shape)) - polynomial.polyval(y, root[:reach])
+        root[reach] = min(last, float(np.min(room / y**reach)))
     total, term = np.zeros(2 * reach + 2), np.array([-1.0, 1.0])
     for coefficient in root:  # y is −δ²/4 with the central difference δ
         edge = (len(total) - len(term)) // 2

