@@ -26,9 +26,9 @@ def root_weights(second: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[fl
         own = shape[n] if n < reach else 0.0
         root[n] = (own - sum(root[k] * root[n - k] for k in range(1, n))) / (2 * root[0])
     if reach > 1:
-        y, last = np.linspace(0.05, 1.0, 400), root[reach]
+        y, last = np.linspace(0.05, 1.0, 20001), root[reach]
         room = np.sqrt(polynomial.polyval(y, shape)) - polynomial.polyval(y, root[:reach])
-        root[reach] = min(last, float(np.min(room / y**reach)))
+        root[reach] = min(last, float(np.min(room / y**reach))) * (1 + 1e-8)
     total, term = np.zeros(2 * reach + 2), np.array([-1.0, 1.0])
     for coefficient in root:  # y is −δ²/4 with the central difference δ
         edge = (len(total) - len(term)) // 2

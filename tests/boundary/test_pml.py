@@ -35,30 +35,40 @@ def drum(levels, order, step=0.45, wall=EIGHT, num=26):
     return (u,)
 
 
-def staggered(levels, order, step=0.45):
-    """p_t = −∇·v, v_t = −∇p as rates on a staggered grid with layers on all sides."""
-    grid = square(levels, step)
-    p = fd.Field("p", grid)
-    a, b = fd.Field("a", grid, at=dict(x="face")), fd.Field("b", grid, at=dict(y="face"))
-    p[...] = fd.rate(lambda a, b: -derivative(a, "x", order=order) - derivative(b, "y", order=order))
-    a[...] = fd.rate(lambda p: -derivative(p, "x", order=order))
-    b[...] = fd.rate(lambda p: -derivative(p, "y", order=order))
-    p[0], a[0], b[0] = bump, 0.0, 0.0
-    fields = fd.together(p, a, b)
-    fields[dict(x=[0, -1])] = fields[dict(y=[0, -1])] = PML(8)
-    return p, a, b
+def string(levels, order):
+    """u_tt = u_xx between two layers."""
+    grid = fd.Grid(t=fd.Time(0.0, (levels - 1) * 0.45, num=levels), x=fd.Axis(0.0, 31.0, num=32))
+    u = fd.Field("u", grid)
+    u[...] = lambda u, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * laplacian(u, at="t-1", order=order)
+    u[:2] = lambda x: bump(x, 10)
+    u[dict(x=[0, -1])] = EIGHT
+    return (u,)
 
 
-@pytest.mark.parametrize("make, order", [(drum, 2), (drum, 8), (staggered, 4)], ids=["drum 2", "drum 8", "staggered 4"])
+def staggered(levels, order):
+    """p_t = −v_x, v_t = −p_x as rates on a staggered grid between two layers."""
+    grid = fd.Grid(t=fd.Time(0.0, (levels - 1) * 0.45, num=levels), x=fd.Axis(0.0, 31.0, num=32))
+    p, v = fd.Field("p", grid), fd.Field("v", grid, at=dict(x="face"))
+    p[...] = fd.rate(lambda v: -derivative(v, "x", order=order))
+    v[...] = fd.rate(lambda p: -derivative(p, "x", order=order))
+    p[0], v[0] = (lambda x: bump(x, 10)), 0.0
+    fd.together(p, v)[dict(x=[0, -1])] = EIGHT
+    return p, v
+
+
+@pytest.mark.parametrize(
+    "make, order", [(drum, 2), (string, 8), (staggered, 4)], ids=["drum 2", "string 8", "staggered 4"]
+)
 def test_nothing_grows_in_twenty_thousand_steps(make, order):
     fields = make(20_001, order)
     history = np.array(fd.solve(fields, save=fd.every(200))[fields[0].name])
-    energy = (history**2).sum(axis=(1, 2))
+    energy = (history**2).reshape(len(history), -1).sum(axis=1)
     gone, half, last = energy[1], energy[50], energy[-1]
     print(f"{make.__name__}, order {order}: Σu² {energy[0]:.1e}, {gone:.1e} after 200, {last:.1e} after 20 000 steps")
     assert gone < 1e-5 * energy[0]
-    assert last <= gone
-    assert last < 1.2 * half  # a part that does not change in time may be left, and stays
+    # What does not change in time may be left of a pulse, and stays: s is infinite at ω = 0.
+    assert last <= gone * (1 + 1e-6)
+    assert last < 1.2 * half
 
 
 def test_waves_leave_through_sides_and_corners():
