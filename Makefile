@@ -11,7 +11,7 @@ ARGS    ?=
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs orders clean
 
 demo: $(STAMP)
 	MPLBACKEND=Agg $(BIN)/python examples/demo.py
@@ -29,7 +29,10 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(STAMP)
-	$(BIN)/python -m pytest tests/test_readme.py $(ARGS)
+	$(BIN)/python -m pytest tests/test_readme.py tests/test_catalogue.py $(ARGS)
+
+orders: $(STAMP)
+	$(BIN)/python -m tests.orders
 
 clean:
 	rm -rf .venv .venv-newest out build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
