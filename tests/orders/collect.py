@@ -50,21 +50,31 @@ class Measured:
         errors = ", ".join(f"{error:.2e} ({n})" for n, error in zip(row.sizes, self.errors, strict=True))
         return (row.scheme, row.boundary, row.grid, f"{row.order:g}", f"{self.observed:.2f}", row.norm, errors, row.why)
 
+    @property
+    def line(self) -> str:
+        """Its line in the page."""
+        return to_line(self.cells)
+
 
 def measure(row: Row) -> Measured:
     """The errors of a row on all its grids."""
     return Measured(row, tuple(float(row.error(n)) for n in row.sizes))
 
 
-def to_page(measured: Sequence[Measured]) -> str:
-    """The page of the table, as Markdown."""
-    lines = [HEADER, ("---",) * len(HEADER), *(one.cells for one in measured)]
-    return TITLE + "\n".join("| " + " | ".join(escape(cell) for cell in line) + " |" for line in lines) + "\n"
+def join_page(lines: Sequence[str]) -> str:
+    """The page of the table, as Markdown, from the lines of its rows."""
+    return TITLE + "\n".join([to_line(HEADER), to_line(("---",) * len(HEADER)), *lines]) + "\n"
 
 
-def escape(cell: str) -> str:
-    """The text of a cell, in which a bar would end it."""
-    return cell.replace("|", "\\|")
+def to_line(cells: Sequence[str]) -> str:
+    """A line of the table; a bar in a cell would end it."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def kept_lines(page: str) -> dict[tuple[str, ...], str]:
+    """The lines of the table of a page by scheme, boundary and grid."""
+    rows = [line for line in page.splitlines() if line.startswith("| ")][2:]
+    return {name: row for name, row in zip(listed_names(page), rows, strict=True)}
 
 
 def listed_names(page: str) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from .collect import PAGE, Measured, all_rows, listed_names, to_page
+from .collect import PAGE, Measured, all_rows, join_page, listed_names
 from .table import Row
 
 ROWS = all_rows()
@@ -33,7 +33,7 @@ def test_the_page_lists_exactly_the_rows_that_exist():
 
 def test_a_page_shows_what_was_measured():
     row = Row("central |4|", "periodic", "nodes", 4.0, lambda n: 3.0 / n**4, (10, 20), why="as it should")
-    page = to_page([Measured(row, (3e-4, 1.9e-5))])
+    page = join_page([Measured(row, (3e-4, 1.9e-5)).line])
     assert row.observed() == pytest.approx(4.0)
     assert (
         "| central \\|4\\| | periodic | nodes | 4 | 3.98 | max | 3.00e-04 (10), 1.90e-05 (20) | as it should |" in page
