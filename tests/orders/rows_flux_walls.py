@@ -57,7 +57,7 @@ ROWS = [
         ("stretched " if stretched else "") + ("cells" if cells else "nodes"),
         2,
         flow(cells, place, kind, stretched),
-        (30, 60) if cells else (20, 40),
+        (70, 140) if cells else (20, 40),
     )
     for cells, place, kind, stretched in (
         (False, "points", "Neumann", False),
