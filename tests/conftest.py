@@ -12,6 +12,7 @@ os.environ["XLA_FLAGS"] = f"{given_flags or ''} --xla_backend_optimization_level
 import hypothesis
 import jax
 import jaxtyping
+import pytest
 
 jax.devices()
 if given_flags is None:
@@ -27,3 +28,23 @@ jaxtyping.install_import_hook("fdsolve", "beartype.beartype")
 
 hypothesis.settings.register_profile("fdsolve", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 hypothesis.settings.load_profile("fdsolve")
+
+SLOW = (
+    "tests/orders/",
+    "tests/boundary/test_outflow.py",
+    "tests/boundary/test_pml_reflection.py",
+    "tests/boundary/test_spectra.py",
+    "tests/schemes/test_conservation_properties.py",
+    "tests/schemes/test_metrics.py",
+    "tests/schemes/test_riemann.py",
+    "tests/schemes/test_weno.py",
+    "tests/stepping/test_receivers_waves.py",
+)
+"""Where the long measurements are: `-m "not slow"` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the long measurements."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
