@@ -68,7 +68,12 @@ def final(stepper: Any, a: Any, start: Any, q: Any) -> Any:
     return jnp.stack([found.final["u"], found.final["v"]])
 
 
-@pytest.mark.parametrize("stepper", STEPPERS, ids=lambda stepper: repr(stepper).split(" at 0x")[0])
+def show(stepper: Any) -> str:
+    """A stepper's name, the same in every process: without the address of a function."""
+    return repr(stepper).split(" at 0x")[0]
+
+
+@pytest.mark.parametrize("stepper", STEPPERS, ids=show)
 def test_taylor_remainder_and_dot_product(stepper: Any) -> None:
     run = jax.jit(lambda *point: final(stepper, *point))
     cotangent = jnp.asarray(np.random.default_rng(3).normal(size=(2, 6)))
@@ -89,7 +94,9 @@ def test_taylor_remainder_and_dot_product(stepper: Any) -> None:
     assert np.log2(remainders[0] / remainders[1]) == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize("stepper", [STEPPERS[1], STEPPERS[7], STEPPERS[-1]], ids=lambda stepper: repr(stepper).split(" at 0x")[0])
+@pytest.mark.parametrize(
+    "stepper", [STEPPERS[1], STEPPERS[7], STEPPERS[-1]], ids=lambda stepper: repr(stepper).split(" at 0x")[0]
+)
 def test_batches_equal_single_runs(stepper: Any) -> None:
     scales = jnp.asarray([0.7, 1.1])
     batch = jax.jit(jax.vmap(lambda a: final(stepper, a, *POINT[1:])))(scales)
