@@ -153,19 +153,45 @@ class Expressions:
     def _flux_divergence(self, k: Any, of: Expr, axis: str, stand: Stand, level: int, shift: Shift) -> Any:
         a = self.axes.index(axis)
         here = stand.reads[a] + 2 * shift[a]
-        half, fluxes = Fraction(1, 2), []
-        for side in (-half, half):
-            face = _moved(shift, a, side)
-            ends = [_moved(face, a, by) for by in (-half, half)]
-            distance = self._position(a, here + 2 * side + 1) - self._position(a, here + 2 * side - 1)
-            left, right = (self.evaluate(of, stand, level, end) for end in ends)
-            parity = self._parity(k, axis)
-            if parity is None or parity != here % 2:
-                weight = self.evaluate(k, stand, level, face)
-            else:
-                weight = sum(0.5 * self.evaluate(k, stand, level, end) for end in ends)
-            fluxes.append(weight * (right - left) / distance)
+        fluxes = [self._flux(k, of, axis, side, stand, level, shift) for side in (-1, 1)]
         return (fluxes[1] - fluxes[0]) / (self._position(a, here + 1) - self._position(a, here - 1))
+
+    def _flux(self, k: Any, of: Expr, axis: str, side: int, stand: Stand, level: int, shift: Shift) -> Any:
+        """k ∂u/∂axis half a step to one side; a coefficient given as an array is not mirrored beyond walls.
+
+        Half a step beyond a node wall stands the flux whose mean with the one inside is that through the wall. On the
+        wall of a cell axis the coefficient is extrapolated. (The walls of these declarations all let something through.)
+        """
+        a, half = self.axes.index(axis), Fraction(1, 2)
+        here = stand.reads[a] + 2 * shift[a]
+        face, line = here + side, self.lines[a]
+        given = isinstance(k, Expr) and k.op == "view" and k.args[0] in self.declaration.parameters
+        outside = given and not line.line.periodic and not 0 < face < line.halves
+        at_points = self._parity(k, axis) == here % 2
+        if outside and not 0 <= face <= line.halves:
+            value = [self.evaluate(of, stand, level, _moved(shift, a, Fraction(by))) for by in (-1, 1)]
+            slope = (value[1] - value[0]) / (self._position(a, here + 2) - self._position(a, here - 2))
+            inside = [_moved(shift, a, -side * by) for by in ((0, 1) if at_points else (half, 3 * half))]
+            ends = [self.evaluate(k, stand, level, place) for place in inside]
+            if not at_points:
+                near, far = (abs(self._position(a, here - side * by) - self._position(a, here)) for by in (1, 3))
+                ends[0] = (ends[0] * far - ends[1] * near) / (far - near)
+            return 2 * ends[0] * slope - self._flux(k, of, axis, -side, stand, level, shift)
+        ends = [
+            _moved(shift, a, by)
+            for by in ((Fraction(0), Fraction(side)) if side > 0 else (Fraction(side), Fraction(0)))
+        ]
+        distance = self._position(a, face + 1) - self._position(a, face - 1)
+        left, right = (self.evaluate(of, stand, level, end) for end in ends)
+        if not at_points:
+            weight = self.evaluate(k, stand, level, _moved(shift, a, side * half))
+        elif outside:
+            near, far = (abs(self._position(a, here - side * by) - self._position(a, face)) for by in (0, 2))
+            one, two = (self.evaluate(k, stand, level, _moved(shift, a, Fraction(-side * by))) for by in (0, 1))
+            weight = (one * far - two * near) / (far - near)
+        else:
+            weight = sum(0.5 * self.evaluate(k, stand, level, end) for end in ends)
+        return weight * (right - left) / distance
 
 
 def _moved(shift: Shift, axis: int, by: Fraction) -> Shift:

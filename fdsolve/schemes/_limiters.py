@@ -13,7 +13,7 @@ from ._values import choose
 def minmod(a: Any, b: Any) -> Any:
     """The smaller of two differences in size, φ(r) = max(0, min(1, r)); the most diffusive (Roe 1986).
 
-    >>> float(minmod(1.0, 3.0)), float(minmod(-1.0, 3.0))
+    >>> float(minmod(1.0, 3.0)), float(minmod(2.0, -3.0))
     (1.0, 0.0)
     """
     return choose(a * b > 0, choose(abs(a) < abs(b), a, b), 0 * a)

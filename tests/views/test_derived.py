@@ -145,7 +145,7 @@ def test_wrong_uses_are_named() -> None:
     with pytest.raises(fd.FdsolveError, match="still computing"):
         one(timed, lambda u: 0.5 * u["t-1"] + fd.reduce(jnp.max, u)[...])
     with pytest.raises(fd.FdsolveError, match="has a hole"):
-        one(timed, fd.rate(lambda u: -fd.reduce(jnp.max, u)), (slice(3, 5), fd.boundary.Neumann(0.0)))
+        one(timed, fd.rate(lambda u: -fd.reduce(jnp.max, u)), (dict(x=slice(3, 5)), fd.boundary.Neumann(0.0)))
     with pytest.raises(fd.FdsolveError, match="beyond an end of axis"):
         one(timed, fd.rate(lambda u: fd.reduce(jnp.max, u)["x+1"]))
     with pytest.raises(fd.FdsolveError, match="coefficients of conditions"):
