@@ -160,7 +160,7 @@ class Expressions:
         """k ∂u/∂axis half a step to one side; a coefficient given as an array is not mirrored beyond walls.
 
         Half a step beyond a node wall stands the flux whose mean with the one inside is that through the wall. On the
-        wall of a cell axis the coefficient is extrapolated. (The walls of these declarations all let something through.)
+        wall of a cell axis the coefficient is extrapolated. (All walls of these declarations let something through.)
         """
         a, half = self.axes.index(axis), Fraction(1, 2)
         here = stand.reads[a] + 2 * shift[a]
