@@ -30,15 +30,20 @@ hypothesis.settings.register_profile("fdsolve", deadline=None, derandomize=True,
 hypothesis.settings.load_profile("fdsolve")
 
 SLOW = (
+    "tests/analysis/test_manufactured.py",
     "tests/orders/",
     "tests/boundary/test_outflow.py",
+    "tests/boundary/test_pml.py",
     "tests/boundary/test_pml_reflection.py",
     "tests/boundary/test_spectra.py",
     "tests/schemes/test_conservation_properties.py",
     "tests/schemes/test_metrics.py",
     "tests/schemes/test_riemann.py",
     "tests/schemes/test_weno.py",
+    "tests/stepping/test_receivers.py",
     "tests/stepping/test_receivers_waves.py",
+    "tests/stepping/test_steppers_gradients.py",
+    "tests/test_catalogue.py",
 )
 """Where the long measurements are: `-m "not slow"` leaves them out."""
 
