@@ -73,7 +73,7 @@ class RowContext(AbstractContext):
         return unit_vectors(size)[index]
 
     def read_parameter(self, name: str, shift: Shift) -> Any:
-        raise NotImplementedError
+        raise AssertionError(f"the matrix of an operator has no parameters, and `{name}` was read")
 
     def read_coordinate(self, axis: str, shift: Shift) -> Any:
         return jnp.asarray(self.axis.position(self._halves(shift)))
@@ -84,7 +84,7 @@ class RowContext(AbstractContext):
         return float(weights(derivative, places)[index])
 
     def read_measure(self, axis: str, name: str, shift: Shift) -> Any:
-        raise NotImplementedError
+        raise AssertionError(f"axis {axis} is straight, and its measure {name} was read")
 
     def note_shifted_constant(self, value: Any) -> None:
         """Plain values are numbers here."""
