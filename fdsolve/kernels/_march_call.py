@@ -1,0 +1,21 @@
+"""What a march kernel is asked to do."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..planning import PhaseStructure, Structure
+
+
+@dataclass(frozen=True)
+class MarchCall:
+    """Advance all fields by `steps` levels, all of one phase, and keep as many older levels as the structure says.
+
+    `axes` are the space axes in array order, `platform` is "cpu" or "gpu".
+    """
+
+    operation: ClassVar[str] = "march"
+    structure: Structure
+    phase: PhaseStructure
+    axes: tuple[str, ...]
+    steps: int
+    platform: str
