@@ -1,6 +1,8 @@
 """For every test: no window opens, 64-bit floats, strict dtypes, checked shapes, repeatable random input."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 os.environ["MPLBACKEND"] = "Agg"  # also for the subprocesses that tests start
 
@@ -46,6 +48,17 @@ SLOW = (
     "tests/test_catalogue.py",
 )
 """Where the long measurements are: `-m "not slow"` leaves them out."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs() -> Iterator[None]:
+    """Compiled programs go with the module that made them.
+
+    Each takes some memory mappings; a process may hold only so many (65530 on Linux), and crashes beyond.
+    """
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
