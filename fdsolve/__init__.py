@@ -1,6 +1,7 @@
 """fdsolve: finite-difference solutions of partial differential equations, region by region, on JAX."""
 
 from . import boundary as boundary
+from . import kernels as kernels
 from . import schemes as schemes
 from ._solve import plan as plan
 from ._solve import solve as solve

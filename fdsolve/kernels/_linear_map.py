@@ -1,0 +1,67 @@
+"""A linear function whose transpose is given, for kernels that JAX cannot look into."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+from jax.interpreters import ad, batching, mlir
+
+Lists = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+_map_p = jex.Primitive("fdsolve_linear_map")
+_map_p.multiple_results = True
+
+
+def linear_map(forward: Lists, backward: Lists, kept: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+    """forward(kept, moving), a list of arrays linear in `moving`; its transpose is backward(kept, cotangents).
+
+    Works under jit, vmap and both modes of differentiation; with respect to `kept`, where `forward` is of JAX
+    operations.
+    """
+    return _map_p.bind(*kept, *moving, forward=forward, backward=backward, num_kept=len(kept))
+
+
+def _run(*inputs: Any, forward: Lists, backward: Lists, num_kept: int) -> list[Any]:
+    return list(forward(inputs[:num_kept], inputs[num_kept:]))
+
+
+def _shapes(*avals: Any, **params: Any) -> list[Any]:
+    found = jax.eval_shape(lambda *inputs: _run(*inputs, **params), *avals)
+    return [jax.core.ShapedArray(one.shape, one.dtype) for one in found]
+
+
+def _push(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    count = params["num_kept"]
+    out = _map_p.bind(*primals, **params)
+    if all(type(t) is ad.Zero for t in tangents[:count]):
+        moved = [ad.instantiate_zeros(t) for t in tangents[count:]]
+        return out, _map_p.bind(*primals[:count], *moved, **params)
+    moved = tuple(ad.instantiate_zeros(t) for t in tangents)
+    return out, jax.jvp(lambda *inputs: _run(*inputs, **params), tuple(primals), moved)[1]
+
+
+def _transpose(cotangents: Sequence[Any], *inputs: Any, forward: Lists, backward: Lists, num_kept: int) -> list[Any]:
+    given = [ad.instantiate_zeros(c) for c in cotangents]
+    back = linear_map(backward, forward, inputs[:num_kept], given)
+    return [None] * num_kept + list(back)
+
+
+def _batch(inputs: Sequence[Any], places: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
+    (size,) = {x.shape[d] for x, d in zip(inputs, places, strict=True) if d is not None}
+    front = [
+        jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
+        for x, d in zip(inputs, places, strict=True)
+    ]
+    count = params["num_kept"]
+    out = linear_map(jax.vmap(params["forward"]), jax.vmap(params["backward"]), front[:count], front[count:])
+    return out, [0] * len(out)
+
+
+_map_p.def_impl(lambda *inputs, **params: _run(*inputs, **params))
+_map_p.def_abstract_eval(_shapes)
+ad.primitive_jvps[_map_p] = _push
+ad.primitive_transposes[_map_p] = _transpose
+batching.primitive_batchers[_map_p] = _batch
+mlir.register_lowering(_map_p, mlir.lower_fun(_run, multiple_results=True))
