@@ -17,11 +17,23 @@ Arguments = Sequence[Any]
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Which cases of the kernels' benchmarks to run (all where empty), with which kernels, on how many threads."""
+
+    problems: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    kernels: tuple[str, ...] = ("auto",)
+    threads: int = 2
+
+
+@dataclass(frozen=True)
 class Settings:
     """How long to measure: seconds for each comparison, and whether large cases are left out."""
 
     budget: float = 3.0
     quick: bool = False
+    choice: Choice = Choice()
 
 
 def compare(

@@ -1,0 +1,99 @@
+"""The process of one contestant: `python -m benchmarks.peers NAME CASE`, driven over its pipes by `_team.Worker`.
+
+Each line of input is a JSON list, `["answer", label, path]` or `["run", label]`; each line of output a JSON object.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._cases import Case
+
+
+def _fdsolve(case: Case, kernels: list[str]) -> list[Any]:
+    import jax
+
+    jax.config.update("jax_enable_x64", case.dtype == "float64")
+    from ._ours import Ours
+
+    found = []
+    for kernel in kernels:
+        found += [Ours(case, kernel, jitted=True), Ours(case, kernel, jitted=False)]
+    return found
+
+
+def _numba(case: Case, _: list[str]) -> list[Any]:
+    from ._numba import Numba
+
+    return [Numba(case)]
+
+
+def _openmp(case: Case, _: list[str]) -> list[Any]:
+    from ._openmp import OpenMP
+
+    return [OpenMP(case)]
+
+
+def _devito(case: Case, _: list[str]) -> list[Any]:
+    from ._devito import Devito
+
+    return [Devito(case)]
+
+
+def _others(case: Case, _: list[str]) -> list[Any]:
+    from ._others import contestants
+
+    return contestants(case)
+
+
+def _stream(case: Case, _: list[str]) -> list[Any]:
+    from .._stream import Copy
+
+    del case
+    return [Copy()]
+
+
+MAKERS: dict[str, Callable[[Case, list[str]], list[Any]]] = {
+    "fdsolve": _fdsolve,
+    "numba": _numba,
+    "openmp": _openmp,
+    "devito": _devito,
+    "others": _others,
+    "stream": _stream,
+}
+
+
+def main() -> None:
+    """Makes the contestants and serves requests until the input ends."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print goes to standard error
+
+    def reply(**what: Any) -> None:
+        print(json.dumps(what), file=replies, flush=True)
+
+    name, given, kernels = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    start = time.perf_counter()
+    try:
+        contestants = {one.label: one for one in MAKERS[name](Case(**given), kernels)}
+    except ImportError as error:
+        reply(missing=str(error))
+        return
+    reply(labels=list(contestants), seconds=time.perf_counter() - start)
+    for line in sys.stdin:
+        request, label, *rest = json.loads(line)
+        start = time.perf_counter()
+        if request == "run":
+            contestants[label].run()
+            reply(seconds=time.perf_counter() - start)
+        else:
+            np.save(rest[0], np.stack([np.asarray(array) for array in contestants[label].answer()]))
+            reply(seconds=time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()
