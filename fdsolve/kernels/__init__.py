@@ -21,13 +21,15 @@ from ._registry import platform_of as platform_of
 from ._registry import register as register
 from ._registry import support_table as support_table
 from ._registry import withdraw as withdraw
+from ._scopes import resolve as resolve
+from ._scopes import tuning as tuning
+from ._scopes import use as use
 from ._selection import Choice as Choice
 from ._selection import candidates as candidates
 from ._selection import dispatch as dispatch
 from ._selection import explain as explain
-from ._selection import resolve as resolve
+from ._selection import forget as forget
 from ._selection import select as select
-from ._selection import use as use
 from ._skew import skew as skew
 from ._skew import unskew as unskew
 from ._slices import evaluate as evaluate

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.interpreters import ad, batching, mlir
 
 Lists = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
@@ -29,7 +30,7 @@ def _run(*inputs: Any, forward: Lists, backward: Lists, num_kept: int) -> list[A
 
 def _shapes(*avals: Any, **params: Any) -> list[Any]:
     found = jax.eval_shape(lambda *inputs: _run(*inputs, **params), *avals)
-    return [jax.core.ShapedArray(one.shape, one.dtype) for one in found]
+    return [ShapedArray(one.shape, one.dtype) for one in found]
 
 
 def _push(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:

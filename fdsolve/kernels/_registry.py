@@ -45,9 +45,8 @@ class Kernel:
     transpose: Callable[..., Any] | None = None
 
     def __call__(self, call: Any, *operands: Any) -> Any:
-        if self.tangent is None and self.transpose is None:
-            return self.function(call, *operands)
-        return _with_rules(self, call)(*operands)
+        own = self.tangent is not None or self.transpose is not None
+        return _with_rules(self, call)(*operands) if own else self.function(call, *operands)
 
     def rank(self, call: Any) -> int:
         """Its priority for a call."""
@@ -224,6 +223,7 @@ def _with_rules(kernel: Kernel, call: Any) -> Callable[..., Any]:
             return jax.tree.leaves(push(tree.unflatten(kept), tree.unflatten(moving)))
 
         def backwards(kept: Any, cotangents: Any) -> Any:
+            assert transpose is not None
             return jax.tree.leaves(tuple(transpose(call, tree.unflatten(kept), shape.unflatten(cotangents))))
 
         moved = linear_map(forwards, backwards, leaves, jax.tree.leaves(tangents))

@@ -5,17 +5,19 @@ then the highest priority.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DeclarationError, FdsolveError, FdsolveWarning, PlanningError
-from ._registry import Kernel, available, get, key_of, operations
+from ..errors import FdsolveError, FdsolveWarning, PlanningError
+from . import _cache
+from ._autotune import Measured, fingerprint, first_line, measure
+from ._registry import Kernel, available, get, key_of, operations, platform_of
+from ._scopes import overlaid, wants_tuning
 
-_overlays: ContextVar[tuple[tuple[tuple[str, str], ...], ...]] = ContextVar("fdsolve_kernel_overlays", default=())
+Operands = Callable[[], Sequence[Any]]
 _failures: dict[Any, str] = {}
+_memory: dict[Any, Measured] = {}
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Choice:
     refused: tuple[tuple[str, str], ...] = ()
     chain: tuple[str, ...] = ()
 
+    @property
+    def asked_for(self) -> bool:
+        """Whether it was named by the caller, rather than found."""
+        return self.reason in ("explicit", "scoped overlay")
+
     def __call__(self, call: Any, *operands: Any) -> Any:
         return self.kernel(call, *operands)
 
@@ -36,17 +43,19 @@ class Choice:
         return f"{self.backend} ({self.reason})" + (f"; refused {refused}" if refused else "")
 
 
-def select(call: Any, explicit: str | Mapping[str, str] = "auto") -> Choice:
+def select(call: Any, explicit: str | Mapping[str, str] = "auto", operands: Operands | None = None) -> Choice:
     """The kernel for a call.
 
-    `explicit` names one, or maps operations to names, or is "auto". Raises DeclarationError for a name that the
-    operation does not have; PlanningError where the kernel asked for does not serve the call, and where none does.
+    `explicit` names one, or maps operations to names; "auto" leaves the choice, "tune" measures where nothing is known.
+    `operands()` gives what to measure on (default: the call's own examples). Raises DeclarationError for a name that
+    the operation does not have; PlanningError where the kernel asked for does not serve the call, and where none does.
     """
     operation = call.operation
     named = explicit if isinstance(explicit, str) else explicit.get(operation, "auto")
     chain: list[str] = []
-    for source, name in (("explicit", named), ("scoped overlay", overlaid(operation))):
-        if name in ("auto", None):
+    asked = None if named in ("auto", "tune") else named
+    for source, name in (("explicit", asked), ("scoped overlay", overlaid(operation) if asked is None else None)):
+        if name is None:
             chain.append(f"{source}: none")
             continue
         kernel = get(operation, name)
@@ -54,12 +63,20 @@ def select(call: Any, explicit: str | Mapping[str, str] = "auto") -> Choice:
             raise PlanningError(
                 f"The kernel `{name}` asked for ({source}) does not serve this {operation}: {why}. {_show_others(call)}"
             )
-        return Choice(name, kernel, source, (), (*chain, f"{source}: {name}"))
+        return Choice(name, kernel, source, candidates(call)[1], (*chain, f"{source}: {name}"))
     serving, refused = candidates(call)
     if not serving:
         raise none_left(operation, refused)
-    chain.append(f"heuristic: {serving[0].backend}, the highest priority of {len(serving)} that serve")
-    return Choice(serving[0].backend, serving[0], "heuristic", refused, tuple(chain))
+    mode = wants_tuning() or ("new" if named == "tune" else None)
+    found, reason = _look_up(call, serving, mode, chain), "measured before"
+    if found is None:
+        found, reason = _tune(call, serving, mode, operands, chain), "measured now"
+    if found is not None:
+        kernel = next(k for k in serving if k.backend == found.backend)
+        return Choice(found.backend, kernel, f"{reason}: {found}", (*refused, *found.refused), tuple(chain))
+    best = serving[0]
+    chain.append(f"heuristic: {best.backend}, the highest priority of {len(serving)} that serve")
+    return Choice(best.backend, best, "highest priority", refused, tuple(chain))
 
 
 def candidates(call: Any) -> tuple[list[Kernel], tuple[tuple[str, str], ...]]:
@@ -77,7 +94,75 @@ def candidates(call: Any) -> tuple[list[Kernel], tuple[tuple[str, str], ...]]:
 
 def refusal_of(kernel: Kernel, call: Any) -> str | None:
     """Why a kernel does not serve a call, or failed to; None if it does."""
-    return kernel.refusal(call) or _failures.get((kernel.operation, kernel.backend, key_of(call)))
+    return kernel.refusal(call) or _failures.get((kernel, key_of(call)))
+
+
+def _look_up(call: Any, serving: list[Kernel], mode: str | None, chain: list[str]) -> Measured | None:
+    """What was measured of a call before, if the kernel found then still serves."""
+    if mode == "again":
+        chain += ["memory cache: passed over", "persistent cache: passed over"]
+        return None
+    found = _memory.get(_memory_key(call, serving))
+    chain.append(f"memory cache: {f'{found.backend} ({found})' if found else 'nothing measured'}")
+    if found is not None:
+        return found
+    key = persistent_key(call, serving)
+    record = None if key is None else _cache.read(key)
+    found = None if record is None else _parse(record, [kernel.backend for kernel in serving])
+    kept = "this call has no key" if key is None else "nothing measured"
+    chain.append(f"persistent cache: {f'{found.backend} ({found})' if found else kept}")
+    if found is not None:
+        _memory[_memory_key(call, serving)] = found
+    return found
+
+
+def _tune(
+    call: Any, serving: list[Kernel], mode: str | None, operands: Operands | None, chain: list[str]
+) -> Measured | None:
+    """Measures a call where that is wanted, and keeps what is found."""
+    examples = operands or getattr(call, "examples", None)
+    if mode is None or examples is None:
+        chain.append(f"autotune: {'off' if mode is None else 'the call has nothing to measure on'}")
+        return None
+    try:
+        found = measure(call, serving, examples)
+    except PlanningError as error:
+        chain.append(f"autotune: {first_line(error)}")
+        return None
+    key = persistent_key(call, serving)
+    record = {"backend": found.backend, "times": [*map(list, found.times)], "refused": [*map(list, found.refused)]}
+    problem = "this call has no key" if key is None else _cache.write(key, record)
+    _memory[_memory_key(call, serving)] = found
+    chain.append(f"autotune: {found.backend} ({found})" + (f"; not kept: {problem}" if problem else ""))
+    return found
+
+
+def _parse(record: dict[str, Any], names: Sequence[str]) -> Measured | None:
+    """A record of the persistent cache, if it is one and names a kernel that serves."""
+    try:
+        times = tuple((str(name), float(seconds)) for name, seconds in record["times"])
+        refused = tuple((str(name), str(why)) for name, why in record["refused"])
+        backend = record["backend"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Measured(backend, times, refused) if backend in names else None
+
+
+def _memory_key(call: Any, serving: Sequence[Kernel]) -> Any:
+    return key_of(call), frozenset(serving)
+
+
+def persistent_key(call: Any, serving: Sequence[Kernel]) -> str | None:
+    """What a choice is filed under on disk; None for calls that cannot say."""
+    describe = getattr(call, "cache_key", None)
+    work = describe() if describe is not None else None
+    return None if work is None else _cache.make_key(platform_of(call), call.operation, work, fingerprint(serving))
+
+
+def forget() -> None:
+    """Forgets what this process measured, and which kernels failed to build; files stay."""
+    _memory.clear()
+    _failures.clear()
 
 
 def none_left(operation: str, refused: tuple[tuple[str, str], ...]) -> PlanningError:
@@ -103,7 +188,7 @@ def dispatch(call: Any, *operands: Any, explicit: str | Mapping[str, str] = "aut
         except (FdsolveError, FloatingPointError):
             raise
         except Exception as error:
-            if choice.reason in ("explicit", "scoped overlay"):
+            if choice.asked_for:
                 raise failed(choice.kernel, error) from error
             note_failure(choice.kernel, call, error)
 
@@ -118,7 +203,7 @@ def failed(kernel: Kernel, error: Exception) -> PlanningError:
 
 def note_failure(kernel: Kernel, call: Any, error: Exception) -> None:
     """Remembers that a kernel failed to build for a call, and warns."""
-    _failures[(kernel.operation, kernel.backend, key_of(call))] = f"failed to build: {describe_error(error)}"
+    _failures[(kernel, key_of(call))] = f"failed to build: {describe_error(error)}"
     warnings.warn(
         f"The kernel `{kernel.backend}` for `{kernel.operation}` failed to build, the next one is used: "
         f"{describe_error(error)}",
@@ -129,54 +214,7 @@ def note_failure(kernel: Kernel, call: Any, error: Exception) -> None:
 
 def describe_error(error: BaseException) -> str:
     """An error in one line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
-
-
-def overlaid(operation: str) -> str | None:
-    """The kernel that the innermost overlay names for an operation."""
-    for overlay in reversed(_overlays.get()):
-        if (name := dict(overlay).get(operation)) is not None:
-            return name
-    return None
-
-
-@contextmanager
-def use(kernel: str | Mapping[str, str]) -> Iterator[None]:
-    """Within the block: this kernel for every call of the operations that have it, or a mapping {operation: name}.
-
-    The innermost block counts, an explicit `kernel=` before it; "auto" lifts the blocks around. A block holds for its
-    own thread.
-    """
-    token = _overlays.set((*_overlays.get(), tuple(sorted(resolve(kernel, lift=True).items()))))
-    try:
-        yield
-    finally:
-        _overlays.reset(token)
-
-
-def resolve(kernel: Any, lift: bool = False) -> dict[str, str]:
-    """The kernel by operation that an option names; {} for "auto", or "auto" for each operation with `lift`."""
-    if isinstance(kernel, str):
-        if kernel == "auto":
-            return dict.fromkeys(operations(), "auto") if lift else {}
-        found = {one.operation: kernel for one in available() if one.backend == kernel}
-        if not found:
-            known = ", ".join(f'"{name}"' for name in sorted({one.backend for one in available()}))
-            raise DeclarationError(f'kernel= takes "auto", {known} or a dict {{operation: kernel}}, got {kernel!r}.')
-        return found
-    if not isinstance(kernel, Mapping):
-        raise DeclarationError(
-            f'kernel= takes "auto", a kernel\'s name or a dict {{operation: kernel}}, got {kernel!r}.'
-        )
-    for operation, name in kernel.items():
-        if not isinstance(operation, str) or not isinstance(name, str):
-            raise DeclarationError(
-                f"kernel= takes a dict of names, {{operation: kernel}}; got {operation!r}: {name!r}."
-            )
-        if name != "auto":
-            get(operation, name)
-    return dict(kernel)
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def explain(call: Any, explicit: str | Mapping[str, str] = "auto") -> str:
@@ -186,6 +224,5 @@ def explain(call: Any, explicit: str | Mapping[str, str] = "auto") -> str:
     except PlanningError as error:
         return str(error)
     lines = [f"{call.operation}: {choice.backend} ({choice.reason})", *(f"  {line}" for line in choice.chain)]
-    refused = choice.refused or candidates(call)[1]
-    lines += [f"  refused {name}: {why}" for name, why in refused]
+    lines += [f"  refused {name}: {why}" for name, why in choice.refused]
     return "\n".join(lines)
