@@ -4,6 +4,10 @@ from ._axis_scan import is_plain as is_plain
 from ._axis_scan import scan_axis as scan_axis
 from ._boxes import cut_boxes as cut_boxes
 from ._boxes import join_boxes as join_boxes
+from ._choose import Chosen as Chosen
+from ._choose import choose_kernels as choose_kernels
+from ._choose import give_up as give_up
+from ._choose import names_of as names_of
 from ._level import Arrays as Arrays
 from ._level import Level as Level
 from ._level import take_box as take_box
@@ -40,3 +44,9 @@ from ._slices import write as write
 from ._stencil_call import StencilCall as StencilCall
 from ._sweep import sweep as sweep
 from ._sweep import sweep_points as sweep_points
+from .domains import PoolCall as PoolCall
+from .domains import RaggedCall as RaggedCall
+from .domains import RecurrenceCall as RecurrenceCall
+from .domains import pool as pool
+from .domains import ragged as ragged
+from .domains import recurrence as recurrence
