@@ -22,6 +22,8 @@ from ._save import every as every
 from ._save import final as final
 from ._stability import Stability as Stability
 from ._stability import main_pieces as main_pieces
+from ._stability import varies as varies
+from ._stability import weight_function as weight_function
 from ._store import Extent as Extent
 from ._structure import Array as Array
 from ._structure import PhaseStructure as PhaseStructure

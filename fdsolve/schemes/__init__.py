@@ -37,6 +37,7 @@ from ._riemann import Roe as Roe
 from ._shallow_water import ShallowWater as ShallowWater
 from ._stencil import stencil as stencil
 from ._steppers import ALL as ALL
+from ._steppers import AbstractOneStep as AbstractOneStep
 from ._steppers import AbstractStepper as AbstractStepper
 from ._steppers import AbstractSystem as AbstractSystem
 from ._steppers import Modes as Modes
@@ -61,6 +62,7 @@ from ._tableau import SSPRK3 as SSPRK3
 from ._tableau import Euler as Euler
 from ._tableau import Heun as Heun
 from ._tableau import Midpoint as Midpoint
+from ._tableau import AbstractRungeKutta as AbstractRungeKutta
 from ._tableau import RungeKutta as RungeKutta
 from ._tableau import Tableau as Tableau
 from ._weights import weights as weights

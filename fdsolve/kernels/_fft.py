@@ -1,0 +1,219 @@
+"""Many levels of a constant affine march at once, in the modes that diagonalise it.
+
+Where every level is x ↦ Sx + c with the same S and c, n of them are
+
+    xₙ = x₀ + Gₙ (Dx₀ + c),   D = S − 1,   Gₙ = Σ_{k<n} Sᵏ,
+
+whatever S is. In Fourier modes (cosines and sines beside walls) S is a number a mode, or a small matrix for coupled
+fields and older levels, and Gₙ takes 2 log₂ n products: G₂ₙ = Gₙ (2 + DGₙ), Gₙ₊₁ = 1 + Gₙ + DGₙ. D, and not S, is
+computed from the weights, w (e^{iθk} − 1), so that long waves, which hardly change in a step, keep all their digits.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..planning import Piece
+from ..schemes import Part, Values
+from ._affine_level import Levels, Rates, completed, constant_part, next_level, unknowns
+from ._affine_lines import AbstractLine, Mirrored, Ring, along, complex_of
+from ._affine_march import AffineField, AffineMarch, affine_march
+from ._affine_rules import weights_in
+from ._level import Arrays
+from ._march_call import MarchCall
+from ._registry import register
+
+Unknown = tuple[str, int]
+"""A field, and the age of its level: 0 for the newest."""
+Row = dict[Unknown, Any]
+
+UNROLLED = 1  # unknowns a mode up to which all products are one fused loop
+
+
+def why_not(call: MarchCall) -> str | None:
+    """Why the transforms do not serve a march; None if they do."""
+    found = affine_march(call)
+    return found if isinstance(found, str) else None
+
+
+@register("march", backend="fft", serves=why_not)
+def march_by_modes(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> Levels:
+    """All levels as one product with a power of the symbol: the cost of two transforms, however many there are."""
+    march = affine_march(call)
+    assert isinstance(march, AffineMarch)
+    left = call.steps
+    # Levels given need not heed the walls; those computed do, and then mirrors stand for them.
+    for _ in range(min(march.held, call.steps)):
+        levels, left = next_level(call, march, arrays, levels), left - 1
+    if left == 0:
+        return levels
+    held = unknowns(call, march, levels)
+    values = {(one.name, age): held[one.name][age] for one in march.fields for age in range(one.held)}
+    modes = {key: _to_modes(march.field(key[0]), array) for key, array in values.items()}
+    change = _change(call, march, arrays, list(values))
+    first = _product(change, jnp.stack(list(modes.values())))
+    if not march.linear:
+        constant = constant_part(call, march, arrays)
+        for at, (name, age) in enumerate(values):
+            if age == 0:
+                first = first.at[at].add(_to_modes(march.field(name), constant[name]).astype(first.dtype))
+    moved = _product(_geometric(change, left), first)
+    reached = {
+        key: array + _to_values(march.field(key[0]), moved[at], array.dtype)
+        for at, (key, array) in enumerate(values.items())
+    }
+    return _assembled(call, march, arrays, levels, reached)
+
+
+def _assembled(
+    call: MarchCall, march: AffineMarch, arrays: Arrays, levels: Levels, reached: dict[tuple[str, int], jax.Array]
+) -> Levels:
+    """Padded arrays of all levels held."""
+    result: dict[str, list[jax.Array]] = {one.name: [] for one in march.fields}
+    for age in range(march.held):
+        # A field of which this level is not held takes part with any values: no wall reads another field.
+        here = {one.name: reached[one.name, min(age, one.held - 1)] for one in march.fields}
+        whole = completed(call, march, arrays, here)
+        for one in march.fields:
+            if age < one.held:
+                result[one.name].append(whole[one.name])
+    return {name: tuple(arrays_of) for name, arrays_of in result.items()}
+
+
+def _order(lines: tuple[AbstractLine, ...]) -> list[int]:
+    """The axes in the order of their transforms: those that give real numbers first."""
+    return sorted(range(len(lines)), key=lambda a: (not isinstance(lines[a], Mirrored), not _halves(lines[a])))
+
+
+def _halves(line: AbstractLine) -> bool:
+    return isinstance(line, Ring) and line.half
+
+
+def _to_modes(field: AffineField, values: jax.Array) -> jax.Array:
+    for axis in _order(field.lines):
+        values = field.lines[axis].forward(values, axis)
+    return values
+
+
+def _to_values(field: AffineField, modes: jax.Array, dtype: Any) -> jax.Array:
+    for axis in _order(field.lines)[::-1]:
+        modes = field.lines[axis].backward(modes, axis)
+    return modes if jnp.iscomplexobj(jnp.zeros((), dtype)) else modes.real
+
+
+def _change(call: MarchCall, march: AffineMarch, arrays: Arrays, keys: list[Unknown]) -> jax.Array:
+    """D of every mode, shape (unknowns, unknowns, *modes)."""
+    rows = (_rated_rows if march.rated else _plain_rows)(call, march, arrays)
+    one = np.ones((), _symbol_dtype(call, march))
+    for name, age in keys:
+        if age:
+            rows[name, age] = {(name, age - 1): one, (name, age): -one}
+    shape = tuple(line.angles.size for line in march.fields[0].lines)
+    zero = np.zeros((), one.dtype)
+    entries = [[jnp.broadcast_to(rows[key].get(other, zero), shape) for other in keys] for key in keys]
+    return jnp.stack([jnp.stack(row) for row in entries])
+
+
+def _plain_rows(call: MarchCall, march: AffineMarch, arrays: Arrays) -> dict[Unknown, Row]:
+    """Rows of D for rules that give new values."""
+    one, rows = np.ones((), _symbol_dtype(call, march)), {}
+    for piece in march.pieces:
+        row: Row = rows.setdefault((piece.field, 0), {(piece.field, 0): -one})
+        for (name, level), (flat, rest) in _entries(call, march, arrays, piece).items():
+            if level < 0:
+                _add(row, (name, -level - 1), flat, rest)
+                continue
+            _add(row, (name, 0), flat, rest)
+            for key, entry in rows[name, 0].items():  # what it reads is new: (1 + D) times the old values
+                _add(row, key, (flat + rest) * entry)
+    return rows
+
+
+def _rated_rows(call: MarchCall, march: AffineMarch, arrays: Arrays) -> dict[Unknown, Row]:
+    """Rows of D for rates: how far the stepper gets from zero with the slopes of w + e, for each unit vector e."""
+    structure, dtype = call.structure, _symbol_dtype(call, march)
+    tables = [(piece, _entries(call, march, arrays, piece)) for piece in march.pieces]
+    rows: dict[Unknown, Row] = {(one.name, 0): {} for one in march.fields}
+    for unit in march.fields:
+
+        def slopes(values: Values, part: Part, unit: str = unit.name) -> Values:
+            found: dict[str, Any] = {}
+            for piece, table in tables:
+                if part.has(piece.field, piece.group, structure.is_linear(piece.rule)):
+                    total = found.get(piece.field, np.zeros((), dtype))
+                    for (name, _), (flat, rest) in table.items():
+                        total = total + (flat + rest) * (values[name][0] + np.asarray(name == unit, dtype))
+                    found[piece.field] = total
+            return {name: (slope,) for name, slope in found.items()}
+
+        assert structure.stepper is not None
+        start = {one.name: (jnp.zeros((), dtype),) for one in march.fields}
+        reached, _ = structure.stepper.step(Rates(0, arrays.wholes["dt"], start, slopes), None, None)
+        for name, (moved,) in reached.items():
+            rows[name, 0][unit.name, 0] = moved
+    return rows
+
+
+def _entries(
+    call: MarchCall, march: AffineMarch, arrays: Arrays, piece: Piece
+) -> dict[tuple[str, int], tuple[jax.Array, jax.Array]]:
+    """By field and level that a rule reads: Σ w, and Σ w (e^{iθk} − 1) of every mode."""
+    dtype, reads = _symbol_dtype(call, march), call.structure.rules[piece.rule].reads
+    # Behind a barrier: weights that are numbers would have XLA compute whole symbols while compiling.
+    weights = lax.optimization_barrier(weights_in(call.structure, arrays, piece.rule))
+    found: dict[tuple[str, int], tuple[jax.Array, jax.Array]] = {}
+    own, none = march.field(piece.field).lines, jnp.zeros((), dtype)
+    for read, weight in zip(reads, weights, strict=True):
+        flat, rest = found.get((read.field, read.level), (none, none))
+        factor: Any = None
+        for axis, (line, other) in enumerate(zip(own, march.field(read.field).lines, strict=True)):
+            shift = line.shift(read.offset[axis], other)
+            if not shift.any():
+                continue
+            shift = along(np.real(shift) if march.symmetric else shift, axis, len(own)).astype(dtype)
+            factor = jnp.asarray(shift) if factor is None else factor + shift + factor * shift
+        weight = weight.astype(dtype)
+        found[read.field, read.level] = (flat + weight, rest if factor is None else rest + weight * factor)
+    return found
+
+
+def _symbol_dtype(call: MarchCall, march: AffineMarch) -> Any:
+    """The symbol is real where weights are real and symmetric."""
+    dtype = np.dtype(call.structure.arrays[0].dtype)
+    return dtype if march.symmetric else complex_of(dtype)
+
+
+def _add(row: Row, key: Unknown, *terms: Any) -> None:
+    for term in terms:
+        row[key] = row[key] + term if key in row else term
+
+
+def _geometric(change: jax.Array, count: int) -> jax.Array:
+    """G = Σ_{k<count} Sᵏ of every mode, from D = S − 1."""
+    size = change.shape[0]
+    one = jnp.eye(size, dtype=change.dtype).reshape(size, size, *[1] * (change.ndim - 2))
+    total = jnp.broadcast_to(one, change.shape)
+    bits = [bool(int(bit)) for bit in f"{count:b}"[1:]]
+
+    def body(total: jax.Array, bit: Any) -> jax.Array:
+        total = 2 * total + _product(total, _product(change, total))
+        return jnp.where(bit, one + total + _product(change, total), total)
+
+    if size <= UNROLLED:
+        for bit in bits:
+            total = 2 * total + total * change * total
+            total = 1 + total + change * total if bit else total
+        return total
+    return lax.scan(lambda g, bit: (body(g, bit), None), total, jnp.asarray(bits))[0] if bits else total
+
+
+def _product(matrix: jax.Array, other: jax.Array) -> jax.Array:
+    """The product of the matrices of all modes, or of matrices and vectors: as sums, which fuse."""
+    dtype = np.result_type(matrix.dtype, other.dtype)
+    matrix, other = matrix.astype(dtype), other.astype(dtype)
+    wide = matrix if other.ndim < matrix.ndim else matrix[:, :, None]
+    terms = [wide[:, k] * other[k][None] for k in range(matrix.shape[1])]
+    return sum(terms[1:], terms[0])
