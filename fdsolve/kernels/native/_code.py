@@ -1,0 +1,171 @@
+"""A few words over the LLVM builder: whole numbers, memory, loops and branches."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from ._scalar import BOOL, I32, I64
+
+POINTER = ir.PointerType()
+VOID = ir.VoidType()
+Number = Any
+"""An i64 value, or an int known when the code is generated."""
+
+
+class Code:
+    """Emits into one function; whole numbers known beforehand are folded."""
+
+    def __init__(self, module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type], internal: bool = True):
+        self.module = module
+        self.function = ir.Function(module, ir.FunctionType(result, arguments), name)
+        self.function.attributes.add("nounwind")
+        if internal:
+            self.function.linkage = "internal"
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The function's arguments."""
+        return self.function.args
+
+    def value(self, number: Number) -> Any:
+        """As an i64 value."""
+        return ir.Constant(I64, number) if isinstance(number, int) else number
+
+    def add(self, a: Number, b: Number) -> Number:
+        """a + b."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if isinstance(b, int) and b == 0:
+            return a
+        if isinstance(a, int) and a == 0:
+            return b
+        return self.builder.add(self.value(a), self.value(b))
+
+    def sub(self, a: Number, b: Number) -> Number:
+        """a − b."""
+        if isinstance(b, int):
+            return self.add(a, -b)
+        return self.builder.sub(self.value(a), b)
+
+    def mul(self, a: Number, b: Number) -> Number:
+        """a · b."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, int) and one in (0, 1):
+                return other if one else 0
+        return self.builder.mul(self.value(a), self.value(b))
+
+    def div(self, a: Number, b: Number) -> Number:
+        """⌊a / b⌋ for a ≥ 0."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        return self.builder.sdiv(self.value(a), self.value(b))
+
+    def below(self, a: Number, b: Number) -> Any:
+        """a < b."""
+        return self.builder.icmp_signed("<", self.value(a), self.value(b))
+
+    def equal(self, a: Number, b: Number) -> Any:
+        """a = b."""
+        return self.builder.icmp_signed("==", self.value(a), self.value(b))
+
+    def choose(self, condition: Any, a: Number, b: Number) -> Any:
+        """a where the condition holds, else b."""
+        return self.builder.select(condition, self.value(a), self.value(b))
+
+    def least(self, a: Number, b: Number) -> Number:
+        """min(a, b)."""
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.choose(self.below(a, b), a, b)
+
+    def most(self, a: Number, b: Number) -> Number:
+        """max(a, b)."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.choose(self.below(a, b), b, a)
+
+    def round_up(self, a: Number, multiple: int) -> Number:
+        """The next multiple of a power of two."""
+        if isinstance(a, int):
+            return -(-a // multiple) * multiple
+        return self.builder.and_(self.add(a, multiple - 1), ir.Constant(I64, -multiple))
+
+    def address(self, pointer: Any) -> Any:
+        """A pointer as a number."""
+        return self.builder.ptrtoint(pointer, I64)
+
+    def pointer(self, address: Number) -> Any:
+        """A number as a pointer."""
+        return self.builder.inttoptr(self.value(address), POINTER)
+
+    def load(self, address: Number, at: Number = 0, kind: ir.Type = I64) -> Any:
+        """The entry at an address and a number of bytes on; i32 is widened."""
+        found = self.builder.load(self.pointer(self.add(address, at)), typ=kind)
+        return self.builder.sext(found, I64) if kind == I32 else found
+
+    def store(self, value: Number, address: Number, at: Number = 0) -> None:
+        """Stores an i64 at an address and a number of bytes on."""
+        self.builder.store(self.value(value), self.pointer(self.add(address, at)))
+
+    def count(self, address: Number, at: int, change: int) -> Any:
+        """Adds to a shared counter; its value before."""
+        return self.builder.atomic_rmw("add", self.pointer(self.add(address, at)), ir.Constant(I64, change), "seq_cst")
+
+    def call(self, name: str, result: ir.Type, *values: Any) -> Any:
+        """A C function of the process."""
+        function = self.module.globals.get(name)
+        if function is None:
+            function = ir.Function(self.module, ir.FunctionType(result, [v.type for v in values]), name)
+        return self.builder.call(function, values)
+
+    def table(self, entries: Number) -> Any:
+        """The address of a table of i64 entries on the stack."""
+        return self.builder.ptrtoint(self.builder.alloca(I64, self.value(entries)), I64)
+
+    @contextmanager
+    def loop(self, start: Number, stop: Number, vectorised: bool = False) -> Iterator[Any]:
+        """for i in range(start, stop)."""
+        builder = self.builder
+        before = builder.block
+        body, after = self.function.append_basic_block("loop"), self.function.append_basic_block("after")
+        start, stop = self.value(start), self.value(stop)
+        builder.cbranch(builder.icmp_signed("<", start, stop), body, after)
+        builder.position_at_end(body)
+        index = builder.phi(I64)
+        index.add_incoming(start, before)
+        yield index
+        following = builder.add(index, ir.Constant(I64, 1), flags=("nsw",))
+        index.add_incoming(following, builder.block)
+        branch = builder.cbranch(builder.icmp_signed("<", following, stop), body, after)
+        if vectorised:
+            enable = self.module.add_metadata(["llvm.loop.vectorize.enable", ir.Constant(BOOL, 1)])
+            branch.set_metadata("llvm.loop", self.module.add_metadata([f"loop {id(branch)}", enable]))
+        builder.position_at_end(after)
+
+    @contextmanager
+    def when(self, condition: Any) -> Iterator[None]:
+        """if condition."""
+        with self.builder.if_then(condition):
+            yield
+
+    @contextmanager
+    def forever(self) -> Iterator[Any]:
+        """A loop left by `leave(condition)`, which is yielded."""
+        builder = self.builder
+        body, after = self.function.append_basic_block("again"), self.function.append_basic_block("after")
+        builder.branch(body)
+        builder.position_at_end(body)
+
+        def leave(condition: Any) -> None:
+            stay = self.function.append_basic_block("stay")
+            builder.cbranch(condition, after, stay)
+            builder.position_at_end(stay)
+
+        yield leave
+        builder.branch(body)
+        builder.position_at_end(after)

@@ -1,0 +1,133 @@
+"""Where everything lies: arguments of the generated function, control blocks, rings and their sizes in bytes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from ._program import Program
+from ._schedule import Reach, Schedule, is_direct
+
+LINE = 64
+"""Bytes of a cache line."""
+
+NEXT, DONE, HOLDERS, TILES, WORKERS, PARTS, START, LEVELS, SPLIT, SCRATCH, SHARE = (8 * k for k in range(11))
+"""Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …"""
+POINTERS = 8 * 12
+"""Where the control block's table of pointers starts: state read, state written, shared arrays."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The order of the arrays that a program works on: its state, then shared arrays with shape and dtype."""
+
+    state: tuple[tuple[str, int], ...]
+    shared: tuple[tuple[str, tuple[int, ...], str], ...]
+
+    def state_slot(self, name: str, behind: int) -> int:
+        """The place of a level of an array of the state."""
+        return self.state.index((name, behind))
+
+    def shared_slot(self, name: str) -> int:
+        """The place of a shared array."""
+        return next(k for k, (one, _, _) in enumerate(self.shared) if one == name)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a shared array."""
+        return self.shared[self.shared_slot(name)][1]
+
+    def itemsize(self, name: str) -> int:
+        """Bytes of an entry of a shared array."""
+        return np.dtype(self.shared[self.shared_slot(name)][2]).itemsize
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes of a program's arrays and rings in bytes."""
+
+    program: Program
+    schedule: Schedule
+
+    @cached_property
+    def item(self) -> int:
+        """Bytes of one number."""
+        return self.program.dtype.itemsize
+
+    @cached_property
+    def rank(self) -> int:
+        """Number of axes, at least two."""
+        return len(self.program.arrays[0].shape)
+
+    def pitches(self, name: str) -> tuple[int, ...]:
+        """Bytes from entry to entry of an array of the state, along all axes but the last."""
+        shape = self.program.array(name).padded_shape
+        return tuple(self.item * prod(shape[axis + 1 :]) for axis in range(self.rank - 1))
+
+    def start(self, name: str) -> int:
+        """Bytes from an array's first entry to that of index 0."""
+        one = self.program.array(name)
+        return sum(a * p for a, p in zip(one.lower, (*self.pitches(name), self.item), strict=True))
+
+    def low(self, axis: int) -> int:
+        """The least index on an axis."""
+        return min(-one.lower[axis] for one in self.program.arrays)
+
+    def high(self, axis: int) -> int:
+        """One past the largest index on an axis."""
+        return max(one.shape[axis] + one.upper[axis] for one in self.program.arrays)
+
+    def size(self, axis: int) -> int:
+        """Points along an axis, of the array that has most."""
+        return max(one.shape[axis] for one in self.program.arrays)
+
+    def inner_pitches(self) -> tuple[int, ...]:
+        """Bytes from entry to entry of a ring, along the axes from the second to the last but one."""
+        if self.rank == 2:
+            return ()
+        pitch = round_up(self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE, LINE)
+        found = [pitch if pitch % 1024 else pitch + LINE]
+        for axis in range(self.rank - 2, 1, -1):
+            found.insert(0, found[0] * (self.high(axis) - self.low(axis)))
+        return tuple(found)
+
+    def is_direct(self, name: str) -> bool:
+        """Whether the last level of an array is written where it ends up."""
+        kept = dict((one.name, kept) for one, kept in self.program.state)
+        return name in kept and is_direct(self.schedule, self.program, name)
+
+    def margin(self, reach: Reach, levels: int) -> int:
+        """How far beyond a tile anything is computed, with as many levels a pass."""
+        return max((*reach.below, *reach.above), default=0) + levels * reach.growth
+
+    def ring_bytes(self, width: int, levels: int) -> int:
+        """Bytes of the rings of a tile `width` wide along the second axis."""
+        return sum(
+            self.schedule.rings[one.name] * self.ring_pitch(width) * (levels - self.is_direct(one.name))
+            for one in self.program.arrays
+        ) + 2 * LINE  # fmt: skip
+
+    def ring_pitch(self, width: int) -> int:
+        """Bytes from row to row of a ring."""
+        inner = self.inner_pitches()
+        if inner:
+            return inner[0] * width + LINE
+        return round_up(self.item * width + LINE, LINE) + LINE
+
+    def width(self, split: int, levels: int) -> int:
+        """The widest window of a tile along the second axis, cut into `split` parts."""
+        whole = self.high(1) - self.low(1)
+        if split == 1:
+            return whole
+        margin = self.margin(self.schedule.columns, levels)
+        ghosts = max(-self.low(1), self.high(1) - self.size(1))
+        return min(whole, -(-self.size(1) // split) + 2 * margin + ghosts + 1)
+
+    def alignment(self) -> int:
+        """The index along the last axis whose entries rings align: where the largest operation starts."""
+        return max(self.program.operations, key=lambda op: op.box.size).box.start[-1]
+
+
+def round_up(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-number // multiple) * multiple

@@ -1,0 +1,98 @@
+"""Machine code of generated modules: compiled once for each source, processor and version, and kept on disk."""
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+from llvmlite import binding
+
+_FORM = "1"
+"""Changes when what stands in the files does."""
+_engines: list[Any] = []
+
+
+@lru_cache(maxsize=1)
+def _machine() -> Any:
+    """The processor as LLVM's target."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+
+
+def object_key(source: str) -> str:
+    """What tells a module's machine code from others: its text, the processor and the compiler's version."""
+    about = (_FORM, llvmlite.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    return hashlib.sha256("\0".join((*about, source)).encode()).hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where machine code is kept: `FDSOLVE_CACHE_DIR`, or the user's cache."""
+    if chosen := os.environ.get("FDSOLVE_CACHE_DIR"):
+        return Path(chosen) / "native"
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return base / "fdsolve" / "native"
+
+
+def load_function(source: str, name: str, key: str | None = None) -> int:
+    """The address of a function of a module, for as long as the process lives."""
+    path = cache_folder() / f"{key or object_key(source)}.o"
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        stored = path.read_bytes()
+        digest, code = stored[:32], stored[32:]
+        if hashlib.sha256(code).digest() == digest:
+            return _link(code, name)
+    code = _compile(source)
+    _keep(path, hashlib.sha256(code).digest() + code)
+    return _link(code, name)
+
+
+def _compile(source: str) -> bytes:
+    machine = _machine()
+    module = binding.parse_assembly(source)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_interleaving = options.loop_unrolling = True
+    builder = binding.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    return machine.emit_object(module)
+
+
+def _link(code: bytes, name: str) -> int:
+    machine = _machine()
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(name)
+    if not address:
+        raise RuntimeError(f"machine code without {name}")
+    _engines.append(engine)
+    return address
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all; a folder that cannot be written is no reason to stop."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)

@@ -1,0 +1,276 @@
+"""One level as a list of operations: what the generated code does, row by row."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+
+from ...planning import Array, Parallel, Piece
+from ...region import Box
+from ...schemes import AbstractRungeKutta
+from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
+from .._march_call import MarchCall
+from ._scalar import supports_dtype, unsupported
+
+
+class Unserved(Exception):
+    """Why a level cannot be generated."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A rule on the points of a box of an array; its reads name arrays and how many levels they lie behind.
+
+    `number` and `held` index the constants of the rule and of the predicate (None: they have none). `fraction` is how
+    far its time lies from the level before to this one.
+    """
+
+    array: str
+    box: Box
+    rule: Traced
+    number: int | None
+    mask: str | None = None
+    predicate: Traced | None = None
+    held: int | None = None
+    adds: bool = False
+    fraction: float = 1.0
+
+    @property
+    def reads(self) -> tuple[StateRead, ...]:
+        """What it reads of arrays."""
+        return self.rule.reads
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Everything that it reads."""
+        return (*self.rule.operands, *(self.predicate.operands if self.predicate is not None else ()))
+
+
+@dataclass(frozen=True)
+class Program:
+    """The operations of one level in order, on padded arrays.
+
+    `kept` lists how many levels of an array are kept (0: it lives within the level). `wraps` tells whether the first
+    axis is periodic: rows are then counted round, and `left` are the ghost pieces that need not be computed inside.
+    """
+
+    arrays: tuple[Array, ...]
+    kept: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    wraps: bool
+    left: tuple[Piece, ...]
+
+    def array(self, name: str) -> Array:
+        """An array by name."""
+        return next(one for one in self.arrays if one.name == name)
+
+    @property
+    def state(self) -> tuple[tuple[Array, int], ...]:
+        """The arrays that live from level to level, and how many levels of each are kept."""
+        return tuple((one, kept) for one, kept in zip(self.arrays, self.kept, strict=True) if kept)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of all arrays."""
+        return np.dtype(self.arrays[0].dtype)
+
+
+def make_program(call: MarchCall) -> Program:
+    """The operations of one level of a march; raises Unserved where there is no such list."""
+    structure, phase = call.structure, call.phase
+    if structure.recording is not None:
+        raise Unserved("receivers record every level")
+    pieces = _parallel(call)
+    for one in structure.arrays:
+        if not supports_dtype(one.dtype):
+            raise Unserved(f"`{one.name}` has dtype {np.dtype(one.dtype)}")
+    if len({one.dtype for one in structure.arrays}) > 1:
+        raise Unserved("fields have different dtypes")
+    if not 1 <= len(call.axes) <= 4:
+        raise Unserved(f"the grid has {len(call.axes)} space axes")
+    carried = {one.name: max(one.kept, 1) for one in structure.carried}
+    if phase.rates:
+        extra, operations = _explicit(call, pieces)
+    else:
+        extra, operations = [], [_operation(call, piece) for piece in pieces]
+    arrays = (*structure.arrays, *extra)
+    kept = tuple(carried.get(one.name, 0) for one in arrays)
+    for operation in operations:
+        _check(call, operation)
+    if len(call.axes) == 1:
+        return Program(tuple(map(_lift_array, arrays)), kept, tuple(map(_lift, operations)), False, ())
+    wraps, operations, left = _unwrap(call, operations, pieces)
+    return Program(arrays, kept, tuple(operations), wraps, left)
+
+
+def _lift_array(one: Array) -> Array:
+    """An array of one axis as one row of two."""
+    return replace(one, shape=(1, *one.shape), lower=(0, *one.lower), upper=(0, *one.upper))
+
+
+def _lift(operation: Operation) -> Operation:
+    """An operation along one axis as one on a single row."""
+
+    def lifted(rule: Traced) -> Traced:
+        operands = tuple(replace(o, offset=(0, *o.offset)) if isinstance(o, StateRead) else o for o in rule.operands)
+        return replace(rule, operands=operands)
+
+    box = Box((0, *operation.box.start), (1, *operation.box.stop))
+    predicate = None if operation.predicate is None else lifted(operation.predicate)
+    return replace(operation, box=box, rule=lifted(operation.rule), predicate=predicate)
+
+
+def _parallel(call: MarchCall) -> list[Piece]:
+    found = []
+    for stage in call.phase.stages:
+        if not isinstance(stage, Parallel):
+            raise Unserved("points of one level read each other (a sweep)")
+        if stage.piece.operation is not None:
+            raise Unserved("a derived field is an operation on a whole line")
+        found.append(stage.piece)
+    return found
+
+
+def _operation(
+    call: MarchCall, piece: Piece, rename: Callable[[str, int], tuple[str, int]] | None = None, fraction: float = 1.0
+) -> Operation:
+    """A piece as an operation; `rename` gives the array and level that stand for a field at a level."""
+    rules = call.structure.rules
+    rule = rules[piece.rule]
+    predicate = rules[piece.predicate] if piece.predicate is not None else None
+    array = piece.field
+    if rename is not None:
+        array = rename(piece.field, 0)[0]
+        rule = _renamed(rule, rename)
+        predicate = None if predicate is None else _renamed(predicate, rename)
+    return Operation(array, piece.box, rule, piece.rule, piece.mask, predicate, piece.predicate, piece.adds, fraction)
+
+
+def _renamed(rule: Traced, rename: Callable[[str, int], tuple[str, int]]) -> Traced:
+    operands = tuple(
+        StateRead(*rename(one.field, one.level), one.offset) if isinstance(one, StateRead) else one
+        for one in rule.operands
+    )
+    return replace(rule, operands=operands)
+
+
+def _check(call: MarchCall, operation: Operation) -> None:
+    structure = call.structure
+    for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
+        if rule is None:
+            continue
+        if reason := unsupported(rule.jaxpr):
+            raise Unserved(f"a rule of `{operation.array}`: {reason}")
+        if any(np.shape(const) for const in rule.consts):
+            raise Unserved(f"a rule of `{operation.array}` reads a whole array")
+        for one, variable in zip(rule.operands, rule.jaxpr.invars, strict=True):
+            if variable.aval.shape:
+                raise Unserved(f"a rule of `{operation.array}` reads {one} whole")
+            if isinstance(one, ProfileRead) and one.axes and one.axes[0] == structure.time_axis:
+                if operation.fraction != 1.0:
+                    raise Unserved(f"a rate of `{operation.array}` reads an array along time")
+        assert number is not None or not rule.consts
+
+
+def _explicit(call: MarchCall, pieces: list[Piece]) -> tuple[list[Array], list[Operation]]:
+    """The stages of an explicit Runge–Kutta step: slopes, the state at each stage, and what stands beside it."""
+    structure, phase, stepper = call.structure, call.phase, call.structure.stepper
+    if not isinstance(stepper, AbstractRungeKutta):
+        raise Unserved(f"the stepper {stepper!r} is no explicit Runge–Kutta method")
+    tableau, given = stepper.tableau, dict(phase.given)
+    if len(tableau.stages) > 1 and any(p.field in given and structure.is_timed(p) for p in pieces):
+        raise Unserved("boundary values change in time within a step of several stages")
+    if any(read.level < 0 for p in pieces for read in structure.rules[p.rule].reads):
+        raise Unserved("a plain rule beside rates reads older levels")
+    extra: list[Array] = []
+    operations: list[Operation] = []
+    for stage, time in enumerate(tableau.times):
+        rename = _stage_names(stage)
+        if stage:
+            extra += [replace(one, name=rename(one.name, 0)[0], kept=0) for one in structure.arrays]
+            operations += _combined(call, rename, tableau.stages[stage])
+            operations += [_operation(call, piece, rename, time) for piece in pieces]
+        for name, boxes in given.items():
+            slope = replace(structure.array(name), name=f"{name} slope {stage}", kept=0)
+            extra.append(slope)
+            operations += _slopes(call, slope.name, name, boxes, rename, time)
+    operations += _combined(call, lambda name, level: (name, level), tableau.weights)
+    operations += [_operation(call, piece) for piece in pieces]
+    return extra, operations
+
+
+def _stage_names(stage: int) -> Callable[[str, int], tuple[str, int]]:
+    if stage == 0:
+        return lambda name, level: (name, level - 1)
+    return lambda name, level: (f"{name} stage {stage}", level)
+
+
+def _slopes(
+    call: MarchCall, slope: str, name: str, boxes: Sequence[Box], rename: Any, time: float
+) -> Iterator[Operation]:
+    pieces = [piece for piece in call.phase.rates if piece.field == name]
+    if any(piece.mask is not None or piece.predicate is not None for piece in pieces):
+        dtype = call.structure.array(name).dtype
+        zero = _compose(lambda: jnp.zeros((), dtype), (), dtype)
+        yield from (Operation(slope, box, zero, None) for box in boxes)
+    for piece in pieces:
+        made = _operation(call, piece, rename, time)
+        for box in boxes:
+            common = box.intersect(piece.box)
+            if not common.empty:
+                yield replace(made, array=slope, box=common)
+
+
+def _combined(call: MarchCall, rename: Any, weights: Sequence[float]) -> Iterator[Operation]:
+    """uⁿ⁻¹ + Δt Σ wᵢ kᵢ on the boxes that rates fill."""
+    rank = len(call.axes)
+    for name, boxes in call.phase.given:
+        dtype = np.dtype(call.structure.array(name).dtype)
+        used = [i for i, weight in enumerate(weights) if weight]
+        reads = [StateRead(name, -1, (0,) * rank)]
+        reads += [StateRead(f"{name} slope {i}", 0, (0,) * rank) for i in used]
+
+        def combine(step: Any, start: Any, *slopes: Any, used: list[int] = used, dtype: Any = dtype) -> Any:
+            total = sum(jnp.asarray(weights[i], dtype) * k for i, k in zip(used, slopes, strict=True))
+            return start + step * total
+
+        rule = _compose(combine, (WholeRead("dt"), *reads), dtype)
+        yield from (Operation(rename(name, 0)[0], box, rule, None) for box in boxes)
+
+
+def _compose(function: Callable[..., Any], operands: tuple[Operand, ...], dtype: Any) -> Traced:
+    """A rule written here, all of whose operands have one dtype."""
+    closed = jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct((), np.dtype(dtype)) for _ in operands])
+    return make_traced(jex.ClosedJaxpr(closed.jaxpr, closed.consts), operands, dtype)
+
+
+def _unwrap(
+    call: MarchCall, operations: list[Operation], pieces: list[Piece]
+) -> tuple[bool, list[Operation], tuple[Piece, ...]]:
+    """Leaves out the ghost rows of a periodic first axis: rows are counted round instead."""
+    sizes = {one.shape[0] for one in call.structure.arrays}
+    if len(sizes) > 1:
+        return False, operations, ()
+    (size,) = sizes
+
+    def repeats(array: str, box: Box, rule: Traced) -> bool:
+        move = size if box.start[0] < 0 else -size
+        return (
+            (box.stop[0] <= 0 or box.start[0] >= size)
+            and not rule.jaxpr.eqns
+            and rule.reads == (StateRead(array, 0, (move, *(0,) * (len(call.axes) - 1))),)
+        )
+
+    ghosts = [op for op in operations if repeats(op.array, op.box, op.rule)]
+    rest = [op for op in operations if op not in ghosts]
+    if not ghosts or any(op.box.stop[0] <= 0 or op.box.start[0] >= size for op in rest):
+        return False, operations, ()
+    rules = call.structure.rules
+    left = [piece for piece in pieces if repeats(piece.field, piece.box, rules[piece.rule])]
+    left += [piece for piece in pieces if piece.box.start[0] < 0 < piece.box.stop[0] or piece.box.stop[0] > size]
+    rows = Box((0, *(-(2**31),) * (len(call.axes) - 1)), (size, *(2**31,) * (len(call.axes) - 1)))
+    return True, [replace(op, box=op.box.intersect(rows)) for op in rest], tuple(left)

@@ -1,0 +1,304 @@
+"""Scalar code: the jaxpr of a rule as LLVM instructions on one point's values."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+from llvmlite import ir
+
+BOOL, I32, I64, F32, F64 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
+
+_TYPES = {
+    np.dtype(bool): BOOL, np.dtype(np.int32): I32, np.dtype(np.int64): I64,
+    np.dtype(np.float32): F32, np.dtype(np.float64): F64,
+}  # fmt: skip
+_FLAGS = ("contract", "nsz")
+_CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2", "custom_jvp_call"})
+_SAME = frozenset({"copy", "copy_p", "reshape", "squeeze", "broadcast_in_dim", "expand_dims", "stop_gradient",
+                   "optimization_barrier", "reduce_precision"})  # fmt: skip
+_INTRINSICS = {
+    "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
+    "ceil": "ceil", "abs": "fabs", "pow": "pow",
+}  # fmt: skip
+_LIBRARY = {
+    "tan": "tan", "tanh": "tanh", "sinh": "sinh", "cosh": "cosh", "asin": "asin", "acos": "acos", "atan": "atan",
+    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "expm1": "expm1", "log1p": "log1p", "cbrt": "cbrt",
+    "erf": "erf", "erfc": "erfc", "atan2": "atan2", "rem": "fmod",
+}  # fmt: skip
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+Emit = Callable[["Scalars", Any, list[Any]], Any]
+
+
+def llvm_type(dtype: Any) -> ir.Type | None:
+    """The LLVM type of values of a dtype; None where there is none here."""
+    return _TYPES.get(np.dtype(dtype))
+
+
+def stored_type(dtype: Any) -> ir.Type:
+    """The LLVM type of entries of an array: truth values take a byte."""
+    return ir.IntType(8) if np.dtype(dtype) == bool else _TYPES[np.dtype(dtype)]
+
+
+def unsupported(jaxpr: Any) -> str | None:
+    """Why a scalar jaxpr has no LLVM code here; None where it has."""
+    for variable in (*jaxpr.constvars, *jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)):
+        aval = variable.aval
+        if aval.shape != ():
+            return f"it computes with an array of shape {aval.shape} at each point"
+        if llvm_type(aval.dtype) is None:
+            return f"it computes with {aval.dtype}"
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name in _CALLS:
+            inner = _inner(eqn)
+            if inner is None or (reason := unsupported(inner.jaxpr)):
+                return f"`{name}` in it cannot be entered" if inner is None else reason
+            if any(np.shape(const) for const in inner.consts):
+                return "it holds an array"
+        elif name not in _RULES and name not in _SAME:
+            return f"it uses `{name}`"
+    return None
+
+
+def _inner(eqn: Any) -> Any:
+    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+    if isinstance(inner, jex.ClosedJaxpr):
+        return inner
+    return jex.ClosedJaxpr(inner, []) if inner is not None and not inner.constvars else None
+
+
+class Scalars:
+    """Emits scalar code with a builder, in a module that declares what it calls."""
+
+    def __init__(self, module: ir.Module, builder: ir.IRBuilder):
+        self.module, self.builder = module, builder
+
+    def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """The values of a jaxpr's results."""
+        known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
+
+        def value(v: Any) -> Any:
+            return constant(v.aval.dtype, v.val) if isinstance(v, jex.Literal) else known[v]
+
+        for eqn in jaxpr.eqns:
+            given, name = [value(v) for v in eqn.invars], eqn.primitive.name
+            if name in _CALLS:
+                inner = _inner(eqn)
+                held = [constant(np.asarray(c).dtype, c) for c in inner.consts]
+                results = self.run(inner.jaxpr, held, given)
+            elif name in _SAME:
+                results = [given[0]]
+            else:
+                results = [_RULES[name](self, eqn, given)]
+            known.update(zip(eqn.outvars, results, strict=True))
+        return [value(v) for v in jaxpr.outvars]
+
+    def call(self, name: str, *values: Any) -> Any:
+        """A function of real numbers declared in the module."""
+        kind = values[0].type
+        function = self.module.globals.get(name)
+        if function is None:
+            function = ir.Function(self.module, ir.FunctionType(kind, [kind] * len(values)), name)
+            function.attributes.add("nounwind")
+        return self.builder.call(function, values, fastmath=_FLAGS if name.startswith("llvm.") else ())
+
+    def intrinsic(self, name: str, *values: Any) -> Any:
+        """An LLVM intrinsic on reals."""
+        return self.call(f"llvm.{name}.{'f32' if values[0].type == F32 else 'f64'}", *values)
+
+    def library(self, name: str, *values: Any) -> Any:
+        """A function of the C mathematics library."""
+        return self.call(name + ("f" if values[0].type == F32 else ""), *values)
+
+
+def constant(dtype: Any, value: Any) -> ir.Constant:
+    """A number as a constant of its dtype."""
+    kind, number = _TYPES[np.dtype(dtype)], np.asarray(value).item()
+    return ir.Constant(kind, float(number) if kind in (F32, F64) else int(number))
+
+
+def _is_float(value: Any) -> bool:
+    return value.type in (F32, F64)
+
+
+def _arithmetic(real: str, whole: str) -> Emit:
+    def emit(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+        builder = scalars.builder
+        if _is_float(given[0]):
+            return getattr(builder, real)(*given, flags=_FLAGS)
+        return getattr(builder, whole)(*given)
+
+    return emit
+
+
+def _extreme(comparison: str) -> Emit:
+    """max or min, nan where either is nan."""
+
+    def emit(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+        builder, (a, b) = scalars.builder, given
+        if not _is_float(a):
+            compare = builder.icmp_unsigned if a.type == BOOL else builder.icmp_signed
+            return builder.select(compare(comparison, a, b), a, b)
+        first = builder.or_(builder.fcmp_ordered(comparison, a, b), builder.fcmp_unordered("uno", a, a))
+        return builder.select(first, a, b)
+
+    return emit
+
+
+def _compare(comparison: str) -> Emit:
+    def emit(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+        builder, (a, b) = scalars.builder, given
+        if _is_float(a):
+            order = builder.fcmp_unordered if comparison == "!=" else builder.fcmp_ordered
+            return order(comparison, a, b)
+        return (builder.icmp_unsigned if a.type == BOOL else builder.icmp_signed)(comparison, a, b)
+
+    return emit
+
+
+def _convert(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    builder, (a,), kind = scalars.builder, given, _TYPES[np.dtype(eqn.params["new_dtype"])]
+    old = a.type
+    if old == kind:
+        return a
+    if kind == BOOL:
+        return builder.fcmp_unordered("!=", a, ir.Constant(old, 0.0)) if _is_float(a) else builder.icmp_signed(
+            "!=", a, ir.Constant(old, 0)
+        )  # fmt: skip
+    if _is_float(a):
+        if kind in (F32, F64):
+            return builder.fptrunc(a, kind) if kind == F32 else builder.fpext(a, kind)
+        return builder.fptosi(a, kind)
+    if kind in (F32, F64):
+        return builder.uitofp(a, kind) if old == BOOL else builder.sitofp(a, kind)
+    if old == BOOL:
+        return builder.zext(a, kind)
+    return builder.trunc(a, kind) if old == I64 else builder.sext(a, kind)
+
+
+def _integer_power(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    (a,), power = given, int(eqn.params["y"])
+    multiply = _RULES["mul"]
+    one = ir.Constant(a.type, 1.0 if _is_float(a) else 1)
+    result, base, left = None, a, abs(power)
+    while left:
+        if left & 1:
+            result = base if result is None else multiply(scalars, eqn, [result, base])
+        left >>= 1
+        if left:
+            base = multiply(scalars, eqn, [base, base])
+    result = one if result is None else result
+    return scalars.builder.fdiv(one, result, flags=_FLAGS) if power < 0 else result
+
+
+def _select(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    which, *cases = given
+    builder, result = scalars.builder, cases[0]
+    for number, case in enumerate(cases[1:], start=1):
+        chosen = which if which.type == BOOL else builder.icmp_signed("==", which, ir.Constant(which.type, number))
+        result = builder.select(chosen, case, result)
+    return result
+
+
+def _sign(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    builder, (a,) = scalars.builder, given
+    if not _is_float(a):
+        zero = ir.Constant(a.type, 0)
+        above = builder.zext(builder.icmp_signed(">", a, zero), a.type)
+        return builder.sub(above, builder.zext(builder.icmp_signed("<", a, zero), a.type))
+    one = scalars.intrinsic("copysign", ir.Constant(a.type, 1.0), a)
+    moves = builder.fcmp_ordered("!=", a, ir.Constant(a.type, 0.0))
+    return builder.select(moves, one, a)  # zeros keep their sign, nan stays nan
+
+
+def _absolute(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    builder, (a,) = scalars.builder, given
+    if _is_float(a):
+        return scalars.intrinsic("fabs", a)
+    return builder.select(builder.icmp_signed("<", a, ir.Constant(a.type, 0)), builder.neg(a), a)
+
+
+def _negate(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    (a,) = given
+    return scalars.builder.fneg(a) if _is_float(a) else scalars.builder.neg(a)
+
+
+def _by_intrinsic(name: str) -> Emit:
+    return lambda scalars, eqn, given: scalars.intrinsic(name, *given)
+
+
+def _by_library(name: str) -> Emit:
+    return lambda scalars, eqn, given: scalars.library(name, *given)
+
+
+def _remainder(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    return scalars.library("fmod", *given) if _is_float(given[0]) else scalars.builder.srem(*given)
+
+
+def _inverse_root(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    root = scalars.intrinsic("sqrt", *given)
+    return scalars.builder.fdiv(ir.Constant(root.type, 1.0), root, flags=_FLAGS)
+
+
+def _logistic(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    builder, (a,) = scalars.builder, given
+    one = ir.Constant(a.type, 1.0)
+    return builder.fdiv(one, builder.fadd(one, scalars.intrinsic("exp", builder.fneg(a)), flags=_FLAGS), flags=_FLAGS)
+
+
+def _clamp(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    low, a, high = given
+    return _RULES["min"](scalars, eqn, [_RULES["max"](scalars, eqn, [a, low]), high])
+
+
+def _is_finite(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    size = scalars.intrinsic("fabs", *given)
+    return scalars.builder.fcmp_ordered("<", size, ir.Constant(size.type, float("inf")))
+
+
+def _round(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    to_even = int(eqn.params["rounding_method"]) == 1
+    return scalars.intrinsic("roundeven" if to_even else "round", *given)
+
+
+def _not(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    return scalars.builder.not_(*given)
+
+
+_RULES: dict[str, Emit] = {
+    "add": _arithmetic("fadd", "add"),
+    "add_any": _arithmetic("fadd", "add"),
+    "sub": _arithmetic("fsub", "sub"),
+    "mul": _arithmetic("fmul", "mul"),
+    "div": _arithmetic("fdiv", "sdiv"),
+    "max": _extreme(">"),
+    "min": _extreme("<"),
+    "and": _arithmetic("fadd", "and_"),
+    "or": _arithmetic("fadd", "or_"),
+    "xor": _arithmetic("fadd", "xor"),
+    "neg": _negate,
+    "not": _not,
+    "square": lambda scalars, eqn, given: _RULES["mul"](scalars, eqn, [given[0], given[0]]),
+    "sign": _sign,
+    "integer_pow": _integer_power,
+    "select_n": _select,
+    "convert_element_type": _convert,
+    "logistic": _logistic,
+    "rsqrt": _inverse_root,
+    "clamp": _clamp,
+    "is_finite": _is_finite,
+    "round": _round,
+    **{name: _compare(sign) for name, sign in _COMPARISONS.items()},
+    **{name: _by_library(function) for name, function in _LIBRARY.items()},
+    **{name: _by_intrinsic(function) for name, function in _INTRINSICS.items()},
+    "abs": _absolute,
+    "rem": _remainder,
+}
+
+
+def supports_dtype(dtype: Any) -> bool:
+    """Whether fields of a dtype are served."""
+    return np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.float64)) and bool(jnp.issubdtype(dtype, jnp.floating))
