@@ -1,0 +1,114 @@
+"""The march on a GPU: levels advanced a few at a time, one launch of a generated kernel for each pass."""
+
+from functools import partial
+from math import gcd, lcm
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ...planning import Parallel
+from .._level import Arrays, Level
+from .._march_call import MarchCall
+from .._slices import write
+from ._launch import Levels, Options, advance
+from ._operations import Program, Unserved, make_program
+
+MAX_TURN = 8
+MAX_OPERATIONS_A_POINT = 64
+TILES = {1: (1024,), 2: (8, 128), 3: (2, 8, 64)}
+
+
+def march(
+    call: MarchCall, arrays: Arrays, levels: Levels, start: Any, options: Options = Options()
+) -> dict[str, tuple[jax.Array, ...]]:
+    """Advances a march by `call.steps` levels, the first of which has number `start`.
+
+    `levels` are the padded arrays held, the newest first. Gradients are those of the portable march. Raises Unserved
+    for what the kernel cannot express.
+    """
+    make_program(call)
+    return _march((call, options), arrays, dict(levels), jnp.asarray(start))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _march(static: tuple[MarchCall, Options], arrays: Arrays, levels: Levels, start: Any) -> dict[str, Any]:
+    call, options = static
+    program = make_program(call)
+    options = fill_options(program, options)
+    assert options.levels is not None
+    passes, rest = divmod(call.steps, options.levels)
+    state = dict(levels)
+    if passes:
+
+        def step(state: Any, number: Any) -> tuple[Any, None]:
+            first = start + number * options.levels
+            return advance(program, call, arrays, state, first, options.levels or 1, options), None
+
+        numbers = jnp.arange(passes, dtype=start.dtype)
+        unroll = 1 if options.interpret else min(passes, turn(program, options.levels))
+        state, _ = lax.scan(step, state, numbers, unroll=unroll)
+    if rest:
+        state = advance(program, call, arrays, state, start + passes * options.levels, rest, options)
+    return state
+
+
+@_march.defjvp
+def _march_jvp(static: tuple[MarchCall, Options], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    return jax.jvp(partial(march_portably, static[0]), primals, tangents)
+
+
+def turn(program: Program, levels: int) -> int:
+    """Passes after which every array is back in its place, when each is written where the oldest lay."""
+    turns = []
+    for _, kept in program.state:
+        written = min(kept, levels)
+        turns.append((kept + written) // gcd(kept + written, written))
+    return min(lcm(*turns), MAX_TURN)
+
+
+def march_portably(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> dict[str, tuple[jax.Array, ...]]:
+    """The same march by fused slices, for derivatives."""
+    times = arrays.wholes.get("times")
+
+    def step(state: Any, number: Any) -> tuple[Any, None]:
+        time = None if times is None else lax.dynamic_index_in_dim(times, number, keepdims=False)
+        level = Level(call.structure, arrays, {}, state, number, 1.0, time)
+        for stage in call.phase.stages:
+            assert isinstance(stage, Parallel)
+            name = stage.piece.field
+            array = write(level, stage.piece, call.axes, level.current.get(name), call.structure.array(name))
+            level = level.with_current(name, array)
+        return {name: (level.current[name], *held)[: len(held)] for name, held in state.items()}, None
+
+    return lax.scan(step, dict(levels), start + jnp.arange(call.steps, dtype=start.dtype))[0]
+
+
+def fill_options(program: Program, options: Options) -> Options:
+    """The options with what was left open decided."""
+    rank = len(program.arrays[0].shape)
+    tile = options.tile if options.tile is not None else TILES[rank]
+    levels = options.levels if options.levels is not None else default_levels(program, rank)
+    return Options(levels, tile, options.num_warps, options.interpret, options.road)
+
+
+def default_levels(program: Program, rank: int) -> int:
+    """Two levels a launch where a rule reads nearest neighbours only, else one.
+
+    Levels between are computed anew at every point that reads them: with s reads a rule, two levels cost s + 1
+    evaluations for two. That pays while memory, not arithmetic, sets the pace.
+    """
+    main = max(program.operations, key=lambda op: op.box.size)
+    cost = len(main.rule.jaxpr.eqns) * (len(main.rule.reads) + 1) // 2
+    single = len(program.state) == 1 and not any(op.mask or op.predicate for op in program.operations)
+    return 2 if single and rank <= 2 and cost <= MAX_OPERATIONS_A_POINT else 1
+
+
+def refusal(call: MarchCall) -> str | None:
+    """Why the kernel does not serve a call; None where it does."""
+    try:
+        make_program(call)
+    except Unserved as reason:
+        return str(reason)
+    return None
