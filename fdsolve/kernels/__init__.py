@@ -44,6 +44,9 @@ from ._slices import write as write
 from ._stencil_call import StencilCall as StencilCall
 from ._sweep import sweep as sweep
 from ._sweep import sweep_points as sweep_points
+from .convolution import conv as conv
+from .convolution import conv_transpose as conv_transpose
+from .convolution import conv_with_general_padding as conv_with_general_padding
 from .domains import PoolCall as PoolCall
 from .domains import RaggedCall as RaggedCall
 from .domains import RecurrenceCall as RecurrenceCall
