@@ -1,4 +1,4 @@
-"""(i) `fd.solve` by its kernels against numba, Devito and OpenMP C, and against the memory bound.
+"""(i) `fd.solve` by its kernels against numba, Devito, OpenMP C and others, and against the memory bound.
 
 Each contestant marches the same problem by as many steps; all answers are compared before any is timed. The peers go on
 in place from where they are; fdsolve solves the whole problem anew each time.
@@ -20,6 +20,9 @@ from .peers import Case, Missing, Worker, find_cases
 
 TITLE = "Kernels: billions of points a second of whole solves, last level, against the best of the peers"
 PEERS = ("numba", "openmp", "devito")
+PYTHON_TITLE = "Kernels: the same against packages of Python, on what they can express"
+PYTHON_PEERS = ("kernex", "py-pde", "findiff")
+PYTHON_PROBLEM, PYTHON_NUM, PYTHON_UPDATES = "heat2d", 256, 2**22
 STREAM = "stream"
 OURS = "fdsolve"
 PAUSE = 0.02
@@ -33,7 +36,12 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
     rows: list[Row] = []
     for case in find_cases(choice.problems, choice.dtypes, choice.sizes, updates):
         rows += measure(settings, case).rows()
-    return [(TITLE, rows)]
+    found = [(TITLE, rows)]
+    if not choice.problems:
+        cases = find_cases((PYTHON_PROBLEM,), choice.dtypes, (PYTHON_NUM,), PYTHON_UPDATES)
+        names = (OURS, *PYTHON_PEERS)
+        found.append((PYTHON_TITLE, [row for case in cases for row in measure(settings, case, names).rows()]))
+    return found
 
 
 @dataclass(frozen=True)

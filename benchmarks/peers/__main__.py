@@ -45,10 +45,13 @@ def _devito(case: Case, _: list[str]) -> list[Any]:
     return [Devito(case)]
 
 
-def _others(case: Case, _: list[str]) -> list[Any]:
-    from ._others import contestants
+def _other(package: str) -> Callable[[Case, list[str]], list[Any]]:
+    def make(case: Case, _: list[str]) -> list[Any]:
+        from ._others import make_other
 
-    return contestants(case)
+        return [make_other(package, case)]
+
+    return make
 
 
 def _stream(case: Case, _: list[str]) -> list[Any]:
@@ -63,7 +66,9 @@ MAKERS: dict[str, Callable[[Case, list[str]], list[Any]]] = {
     "numba": _numba,
     "openmp": _openmp,
     "devito": _devito,
-    "others": _others,
+    "kernex": _other("kernex"),
+    "py-pde": _other("pde"),
+    "findiff": _other("findiff"),
     "stream": _stream,
 }
 
