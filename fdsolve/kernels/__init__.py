@@ -7,11 +7,13 @@ from ._boxes import join_boxes as join_boxes
 from ._choose import Chosen as Chosen
 from ._choose import choose_kernels as choose_kernels
 from ._choose import give_up as give_up
+from ._choose import kernels_of as kernels_of
 from ._choose import names_of as names_of
 from ._level import Arrays as Arrays
 from ._level import Level as Level
 from ._level import take_box as take_box
 from ._level import vectorise_function as vectorise_function
+from ._march_call import MarchCall as MarchCall
 from ._recurrence import solve_recurrence as solve_recurrence
 
 # The registry and what is chosen from it; kernels register themselves when imported.
@@ -26,6 +28,7 @@ from ._registry import register as register
 from ._registry import support_table as support_table
 from ._registry import withdraw as withdraw
 from ._scopes import resolve as resolve
+from ._scopes import show_known as show_known
 from ._scopes import tuning as tuning
 from ._scopes import use as use
 from ._selection import Choice as Choice
@@ -53,3 +56,4 @@ from .domains import RecurrenceCall as RecurrenceCall
 from .domains import pool as pool
 from .domains import ragged as ragged
 from .domains import recurrence as recurrence
+from .native import march_natively as march_natively

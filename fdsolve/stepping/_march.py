@@ -5,7 +5,7 @@ the oldest becomes the next spare. Unrolled by as many steps as there are arrays
 each turn of the loop, so that XLA copies none of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import lcm, prod
 from typing import Any
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Arrays, Level, selector, take_box
+from ..kernels import Arrays, Kernel, Level, MarchCall, detect_platform, get, register, selector, take_box
 from ..planning import Parallel, Segment, Structure
 from ._level import make_level
 from ._record import Records, recorded, start_records
@@ -26,6 +26,8 @@ MIN_UNROLLED_POINTS = 2**14
 MAX_UNROLLED_PIECES = 48
 Saved = dict[str, jax.Array]
 Carry = tuple[State, Records]
+Advance = Callable[[Carry, Any, int], Carry]
+"""Marches from a level on by a number of levels."""
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -118,6 +120,9 @@ def _run_segment(
     at = segment.start
     step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared))
     turn = _turn(structure, segment)
+    advance: Advance = partial(_march, step, turn)
+    if (kernel := _march_kernel(structure, segment)) is not None:
+        turn, advance = 1, partial(_march_by_kernel, kernel, structure, segment, axes, arrays, advance)
     if turn > 1:
         carry = (_with_spare(carry[0]), carry[1])
     if len(gaps) > MAX_RUNS:
@@ -126,11 +131,11 @@ def _run_segment(
         at = segment.stop
         gaps = []
     for gap, count in gaps:
-        carry, kept = _march_saving(structure, step, carry, at, gap, count, turn)
+        carry, kept = _march_saving(structure, advance, carry, at, gap, count, turn)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
-        carry = _march(step, carry, at, segment.stop - at, turn)
+        carry = advance(carry, at, segment.stop - at)
     return (_without_spare(carry[0]), carry[1]) if turn > 1 else carry, saved
 
 
@@ -168,7 +173,52 @@ def _step(
     return _push(structure, state, *lax.switch(table[number - segment.start], [branch(phase) for phase in used], state))
 
 
-def _march(step: Any, carry: Carry, start: Any, count: int, turn: int) -> Carry:
+def _march_kernel(structure: Structure, segment: Segment) -> Kernel | None:
+    """The kernel that marches through a segment; None where levels are computed one by one here."""
+    name = dict(structure.kernels).get("march", "slices")
+    alone = len(segment.phases) == 1 and structure.recording is None and not segment.starting
+    return get("march", name) if name != "slices" and alone else None
+
+
+def _march_by_kernel(
+    kernel: Kernel,
+    structure: Structure,
+    segment: Segment,
+    axes: tuple[str, ...],
+    arrays: Arrays,
+    otherwise: Advance,
+    carry: Carry,
+    start: Any,
+    count: int,
+) -> Carry:
+    """`count` levels at once; those that the kernel does not serve one by one."""
+    state, records = carry
+    phase = structure.phases[segment.phases[0]]
+    call = MarchCall(structure, phase, axes, count, detect_platform())
+    if kernel.refusal(call) is not None:
+        return otherwise(carry, start, count)
+    return State(kernel(call, arrays, state.levels, jnp.asarray(start, jnp.int32)), state.memory), records
+
+
+@register("march", backend="slices")
+def march_by_slices(call: MarchCall, arrays: Arrays, levels: Any, start: Any) -> Any:
+    """Fused shifted slices, level by level; the portable kernel, for every rule, boundary, rank and dtype."""
+    structure, phase = call.structure, call.phase
+    state, prepared = _prepare(structure, call.axes, arrays, State(dict(levels)))
+    number = structure.phases.index(phase)
+    segment = Segment(1, call.steps + 1, (number,))
+    step = partial(_step, structure, segment, arrays, call.axes, prepared)
+    turn = _turn(structure, segment)
+    state = _with_spare(state) if turn > 1 else state
+
+    def each(held: Carry, at: Any) -> Carry:
+        return step(held[0], at), held[1]
+
+    state, _ = _march(each, turn, (state, {}), start, call.steps)
+    return (_without_spare(state) if turn > 1 else state).levels
+
+
+def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
     """`count` steps from level `start` on, `turn` of them unrolled."""
     if count == 1:
         return step(carry, start)
@@ -194,12 +244,12 @@ def _turn(structure: Structure, segment: Segment) -> int:
 
 
 def _march_saving(
-    structure: Structure, step: Any, carry: Carry, start: int, gap: int, count: int, turn: int
+    structure: Structure, advance: Advance, carry: Carry, start: int, gap: int, count: int, turn: int
 ) -> tuple[Carry, Saved]:
     """`count` times `gap` steps, the level after each kept."""
 
     def body(c: Carry, k: Any) -> tuple[Carry, Saved]:
-        c = _march(step, c, start + k * gap, gap, turn)
+        c = advance(c, start + k * gap, gap)
         return c, _interiors(structure, c[0])
 
     if count == 1:

@@ -15,12 +15,13 @@ from llvmlite import ir
 
 from ...planning import Extent
 from ...stencil import ProfileRead, WholeRead
-from .._level import Arrays
+from .._level import Arrays, Level
 from .._march_call import MarchCall
+from .._slices import write
 from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
 from ._objects import load_function, object_key
-from ._program import Program, make_program
+from ._program import Program, Unserved, make_program
 from ._rows import RowWriter
 from ._schedule import make_schedule
 from ._tile import TileWriter
@@ -52,6 +53,15 @@ def layout_of(call: MarchCall) -> Layout:
     """The program of a march, scheduled; raises Unserved."""
     program = make_program(call)
     return Layout(program, make_schedule(program))
+
+
+def refusal(call: MarchCall) -> str | None:
+    """Why there is no code for a march; None if there is."""
+    try:
+        layout_of(call)
+    except Unserved as reason:
+        return str(reason)
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -131,12 +141,28 @@ def march(call: MarchCall, arrays: Arrays, levels: Levels, start: Any, tiling: T
         vmap_method="sequential",
     )
     results = call_target(*state, *shared.values(), settings)
-    passes = -(-call.steps // tiling.levels)
+    passes = -(-call.steps // tiling.levels)  # the state goes there and back; where it ends is known
     chosen = results[len(state) : 2 * len(state)] if passes % 2 else results[: len(state)]
     new: dict[str, tuple[jax.Array, ...]] = {}
     for (name, _), array in zip(slots.state, chosen, strict=True):
         new[name] = (*new.get(name, ()), array)
-    return new
+    return _with_ghosts(call, program, arrays, new, start)
+
+
+def _with_ghosts(call: MarchCall, program: Program, arrays: Arrays, levels: Levels, start: Any) -> dict[str, Any]:
+    """The levels with the ghost rows that rows counted round do without."""
+    found = dict(levels)
+    for behind in range(max(kept for _, kept in program.state) if program.left else 0):
+        current = {name: held[behind] for name, held in found.items() if len(held) > behind}
+        level = Level(call.structure, arrays, current, {}, start + call.steps - 1 - behind, 1.0, None)
+        for piece in program.left:
+            if piece.field in level.current:
+                storage = call.structure.array(piece.field)
+                array = write(level, piece, call.axes, level.current[piece.field], storage)
+                level = level.with_current(piece.field, array)
+        for name, array in level.current.items():
+            found[name] = (*found[name][:behind], array, *found[name][behind + 1 :])
+    return found
 
 
 def num_threads() -> int:

@@ -18,11 +18,16 @@ MAX_UNROLLED = 8
 
 @dataclass(frozen=True)
 class RowRead:
-    """A row of an array: which, how many levels back, and how it is moved along all axes but the last."""
+    """A row of an array: which, how many levels back, and how it is moved along all axes but the last.
+
+    Even and odd offsets along the last axis have a pointer each. Through one, the compiler would see that an entry was
+    read one turn before, and shuffle registers instead of reading it again, which is slower.
+    """
 
     array: str
     lag: int
     moved: tuple[int, ...]
+    odd: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class RowWriter:
 
     def _sources_of(self, operand: Operand) -> list[Source]:
         if isinstance(operand, StateRead):
-            return [RowRead(operand.field, -operand.level, operand.offset[:-1])]
+            return [RowRead(operand.field, -operand.level, operand.offset[:-1], bool(operand.offset[-1] % 2))]
         if isinstance(operand, ProfileRead):
             along = bool(operand.axes) and operand.axes[-1] == self.axes[-1]
             moved = operand.offset[:-1] if along else operand.offset
