@@ -1,5 +1,6 @@
 """Convolution: the operation "conv", its kernels, and the doors to it."""
 
+from . import _gemm as _gemm
 from . import _lax as _lax
 from . import _reference as _reference
 from . import _taps as _taps
