@@ -9,11 +9,13 @@ from ._choose import choose_kernels as choose_kernels
 from ._choose import give_up as give_up
 from ._choose import kernels_of as kernels_of
 from ._choose import names_of as names_of
+from ._fft import march_by_modes as march_by_modes
 from ._level import Arrays as Arrays
 from ._level import Level as Level
 from ._level import take_box as take_box
 from ._level import vectorise_function as vectorise_function
 from ._march_call import MarchCall as MarchCall
+from ._powers import march_by_powers as march_by_powers
 from ._recurrence import solve_recurrence as solve_recurrence
 
 # The registry and what is chosen from it; kernels register themselves when imported.

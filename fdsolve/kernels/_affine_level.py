@@ -80,6 +80,21 @@ def completed(call: MarchCall, march: AffineMarch, arrays: Arrays, values: dict[
     return level.current
 
 
+def assembled(
+    call: MarchCall, march: AffineMarch, arrays: Arrays, reached: dict[tuple[str, int], jax.Array]
+) -> Levels:
+    """Padded arrays of all levels held."""
+    result: dict[str, list[jax.Array]] = {one.name: [] for one in march.fields}
+    for age in range(march.held):
+        # A field of which this level is not held takes part with any values: no wall reads another field.
+        here = {one.name: reached[one.name, min(age, one.held - 1)] for one in march.fields}
+        whole = completed(call, march, arrays, here)
+        for one in march.fields:
+            if age < one.held:
+                result[one.name].append(whole[one.name])
+    return {name: tuple(arrays_of) for name, arrays_of in result.items()}
+
+
 def constant_part(call: MarchCall, march: AffineMarch, arrays: Arrays) -> dict[str, jax.Array]:
     """What a step makes of zeros at the unknown points: sources, and walls that are not zero."""
     dtype = call.structure.arrays[0].dtype

@@ -18,7 +18,7 @@ from jax import lax
 
 from ..planning import Piece
 from ..schemes import Part, Values
-from ._affine_level import Levels, Rates, completed, constant_part, next_level, unknowns
+from ._affine_level import Levels, Rates, assembled, constant_part, next_level, unknowns
 from ._affine_lines import AbstractLine, Mirrored, Ring, along, complex_of
 from ._affine_march import AffineField, AffineMarch, affine_march
 from ._affine_rules import weights_in
@@ -30,6 +30,7 @@ Unknown = tuple[str, int]
 """A field, and the age of its level: 0 for the newest."""
 Row = dict[Unknown, Any]
 
+MIN_STEPS = 4096  # of one unknown, against the fastest kernels
 UNROLLED = 1  # unknowns a mode up to which all products are one fused loop
 
 
@@ -39,7 +40,13 @@ def why_not(call: MarchCall) -> str | None:
     return found if isinstance(found, str) else None
 
 
-@register("march", backend="fft", serves=why_not)
+def rank(call: MarchCall) -> int:
+    """First of all where transforms cost less than the levels they stand for, else after the portable kernel."""
+    unknowns = sum(max(one.kept, 1) for one in call.structure.arrays)
+    return 20 if call.steps >= MIN_STEPS * unknowns**2 else -20
+
+
+@register("march", backend="fft", priority=rank, serves=why_not)
 def march_by_modes(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> Levels:
     """All levels as one product with a power of the symbol: the cost of two transforms, however many there are."""
     march = affine_march(call)
@@ -65,22 +72,7 @@ def march_by_modes(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) 
         key: array + _to_values(march.field(key[0]), moved[at], array.dtype)
         for at, (key, array) in enumerate(values.items())
     }
-    return _assembled(call, march, arrays, levels, reached)
-
-
-def _assembled(
-    call: MarchCall, march: AffineMarch, arrays: Arrays, levels: Levels, reached: dict[tuple[str, int], jax.Array]
-) -> Levels:
-    """Padded arrays of all levels held."""
-    result: dict[str, list[jax.Array]] = {one.name: [] for one in march.fields}
-    for age in range(march.held):
-        # A field of which this level is not held takes part with any values: no wall reads another field.
-        here = {one.name: reached[one.name, min(age, one.held - 1)] for one in march.fields}
-        whole = completed(call, march, arrays, here)
-        for one in march.fields:
-            if age < one.held:
-                result[one.name].append(whole[one.name])
-    return {name: tuple(arrays_of) for name, arrays_of in result.items()}
+    return assembled(call, march, arrays, reached)
 
 
 def _order(lines: tuple[AbstractLine, ...]) -> list[int]:

@@ -1,0 +1,320 @@
+"""Several levels of a constant affine march as one level of a wider stencil.
+
+The wider stencil is what a unit impulse has become after m levels (turned round), a function of the weights. Beyond
+periodic ends and mirrors the values continue as they do for the narrow one, so that nothing is lost at an edge. What m
+levels make of zeros is added where the march has a constant.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..planning import Structure
+from ..region import Box
+from ..schemes import Part, Values
+from ._affine_level import Levels, Rates, assembled, completed, next_level, unknowns
+from ._affine_lines import AbstractLine
+from ._affine_march import AffineMarch, affine_march
+from ._affine_rules import weights_in
+from ._level import Arrays
+from ._march_call import MarchCall
+from ._registry import register
+
+Unknown = tuple[str, int]
+"""A field, and the age of its level: 0 for the newest."""
+Taps = dict[tuple[Unknown, Unknown], tuple[tuple[int, ...], ...]]
+"""The offsets at which an unknown reads another one."""
+
+MOST_STEPS = 4
+MOST_TAPS = 64
+
+
+def why_not(call: MarchCall) -> str | None:
+    """Why powers do not serve a march; None if they do."""
+    march = affine_march(call)
+    if isinstance(march, str):
+        return march
+    if num_composed(call) < 2:
+        return f"two levels of it make a stencil of more than {MOST_TAPS} points, or one wider than the domain"
+    return None
+
+
+@register("march", backend="powers", priority=-20, serves=why_not)
+def march_by_powers(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> Levels:
+    """Several levels at a time by the stencil that they compose to: fewer passes over the arrays."""
+    return march_composed(call, arrays, levels, num_composed(call))
+
+
+def march_composed(call: MarchCall, arrays: Arrays, levels: Levels, together: int) -> Levels:
+    """All levels, `together` at a time; the first ones, and those left over, one by one."""
+    march = affine_march(call)
+    assert isinstance(march, AffineMarch)
+    # Levels given need not heed the walls; those computed do, and then mirrors stand for them.
+    singles = min(march.held, call.steps)
+    turns, rest = divmod(call.steps - singles, together)
+    for _ in range(singles + rest):
+        levels = next_level(call, march, arrays, levels)
+    if not turns:
+        return levels
+    layout = _Layout.of(call, march, together)
+    weights = _composed_weights(call, march, arrays, layout)
+    constant = None if march.linear else _constants(call, march, arrays, together)
+    held = unknowns(call, march, levels)
+    wide = {key: layout.widened(key, held[key[0]][key[1]]) for key in layout.keys}
+
+    def body(wide: dict[Unknown, jax.Array], _: None) -> tuple[dict[Unknown, jax.Array], None]:
+        new = {key: layout.gather(key, wide, weights) for key in layout.keys}
+        if constant is not None:
+            new = {key: value + constant[key] for key, value in new.items()}
+        return {key: layout.filled(key, wide[key], new[key]) for key in layout.keys}, None
+
+    wide, _ = lax.scan(body, wide, None, length=turns)
+    return assembled(call, march, arrays, {key: layout.inner(key, array) for key, array in wide.items()})
+
+
+def num_composed(call: MarchCall) -> int:
+    """How many levels to take together: as many as keep the stencil small and the domain wider than its reach."""
+    march = affine_march(call)
+    assert isinstance(march, AffineMarch)
+    best = 1
+    for together in range(2, MOST_STEPS + 1):
+        if 2 * together * _reach_of_step(call.structure, march) >= MOST_TAPS:
+            break
+        taps = support(call.structure, march, together)
+        if max(_taps_of(taps, key) for key in dict.fromkeys(a for a, _ in taps)) > MOST_TAPS:
+            break
+        if not _Layout.of(call, march, together).fits:
+            break
+        best = together
+    return best
+
+
+def _taps_of(taps: Taps, key: Unknown) -> int:
+    return sum(len(offsets) for (own, _), offsets in taps.items() if own == key)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Arrays of the unknown points and a rim of their images, as wide as the composed stencil reaches."""
+
+    march: AffineMarch
+    taps: Taps
+    reach: int
+    low: dict[str, tuple[int, ...]]
+    high: dict[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, call: MarchCall, march: AffineMarch, together: int) -> "_Layout":
+        taps = support(call.structure, march, together)
+        ndim = len(march.fields[0].lines)
+        low = {one.name: [0] * ndim for one in march.fields}
+        high = {one.name: [0] * ndim for one in march.fields}
+        for (own, other), offsets in taps.items():
+            here, there = march.field(own[0]).box, march.field(other[0]).box
+            for axis in range(ndim):
+                first, last = (pick(o[axis] for o in offsets) for pick in (min, max))
+                below = there.start[axis] - (here.start[axis] + first)
+                above = here.stop[axis] + last - there.stop[axis]
+                low[other[0]][axis] = max(low[other[0]][axis], below)
+                high[other[0]][axis] = max(high[other[0]][axis], above)
+        reach = together * _reach_of_step(call.structure, march)
+        return cls(march, taps, reach, {n: tuple(v) for n, v in low.items()}, {n: tuple(v) for n, v in high.items()})
+
+    @property
+    def keys(self) -> list[Unknown]:
+        """All unknowns."""
+        return [(one.name, age) for one in self.march.fields for age in range(one.held)]
+
+    @property
+    def fits(self) -> bool:
+        """Whether a point of the rim is the image of an unknown point, not of an image."""
+        return all(
+            max(a, b) < line.size
+            for one in self.march.fields
+            for a, b, line in zip(self.low[one.name], self.high[one.name], one.lines, strict=True)
+        )
+
+    def widened(self, key: Unknown, values: jax.Array) -> jax.Array:
+        """The values with their rim."""
+        around = [(a, b, 0) for a, b in zip(self.low[key[0]], self.high[key[0]], strict=True)]
+        return self._rimmed(key, lax.pad(values, jnp.zeros((), values.dtype), around))
+
+    def filled(self, key: Unknown, wide: jax.Array, values: jax.Array) -> jax.Array:
+        """An array with rim, holding other values."""
+        return self._rimmed(key, lax.dynamic_update_slice(wide, values, self.low[key[0]]))
+
+    def inner(self, key: Unknown, wide: jax.Array) -> jax.Array:
+        """The values without their rim."""
+        low = self.low[key[0]]
+        return lax.slice(wide, low, [a + n for a, n in zip(low, self.march.field(key[0]).box.shape, strict=True)])
+
+    def gather(self, key: Unknown, wide: dict[Unknown, jax.Array], weights: Any) -> jax.Array:
+        """The new values of an unknown: Σ weight · value at an offset."""
+        here = self.march.field(key[0]).box
+        terms = []
+        for other in self.keys:
+            low, there = self.low[other[0]], self.march.field(other[0]).box
+            for offset, weight in zip(self.taps.get((key, other), ()), weights.get((key, other), ()), strict=True):
+                start = [b - c + o + a for a, b, c, o in zip(low, here.start, there.start, offset, strict=True)]
+                stop = [s + n for s, n in zip(start, here.shape, strict=True)]
+                terms.append(weight * lax.slice(wide[other], start, stop))
+        return reduce(jnp.add, terms)
+
+    def _rimmed(self, key: Unknown, wide: jax.Array) -> jax.Array:
+        """The images, axis by axis, so that those in corners are images of images."""
+        for axis, line in enumerate(self.march.field(key[0]).lines):
+            wide = _with_images(wide, line, axis, self.low[key[0]][axis], self.high[key[0]][axis])
+        return wide
+
+
+def _with_images(wide: jax.Array, line: AbstractLine, axis: int, low: int, high: int) -> jax.Array:
+    """An array with the points before and after a line set; runs of images that are contiguous move as one."""
+    for first, count in ((-low, low), (line.size, high)):
+        places, signs = line.image(np.arange(first, first + count))
+        at = 0
+        while at < count:
+            stop = at + 1
+            step = int(places[stop] - places[at]) if stop < count else 0
+            while stop < count and places[stop] - places[stop - 1] == step and signs[stop] == signs[at] != 0:
+                stop += 1
+            if signs[at]:
+                begin = int(min(places[at], places[stop - 1]))
+                part = lax.slice_in_dim(wide, low + begin, low + begin + stop - at, axis=axis)
+                part = lax.rev(part, (axis,)) if step < 0 else part
+                part = part if signs[at] == 1 else -part
+                place = [low + first + at if a == axis else 0 for a in range(wide.ndim)]
+                wide = lax.dynamic_update_slice(wide, part, place)
+            at = stop
+    return wide
+
+
+@lru_cache(maxsize=64)
+def support(structure: Structure, march: AffineMarch, together: int) -> Taps:
+    """Where a composed stencil has weights: told by the impulses for made-up weights."""
+    random = np.random.default_rng(3)
+    table = {
+        piece.rule: list(random.uniform(0.6, 1.4, len(structure.rules[piece.rule].reads)).astype(np.float32))
+        for piece in march.pieces
+    }
+    with jax.ensure_compile_time_eval():
+        found = _impulses(structure, march, table, np.float32(1.0), np.dtype(np.float32), together)
+        arrays = {key: np.asarray(array) for key, array in found.items()}
+    centre = together * _reach_of_step(structure, march)
+    taps: Taps = {}
+    for key, array in arrays.items():
+        offsets = tuple(tuple(int(centre - i) for i in index) for index in np.argwhere(array))
+        if offsets:
+            taps[key] = offsets
+    return taps
+
+
+def _composed_weights(call: MarchCall, march: AffineMarch, arrays: Arrays, layout: _Layout) -> Any:
+    """The weights of the composed stencil, in the order of its taps."""
+    dtype = np.dtype(call.structure.arrays[0].dtype)
+    table = {piece.rule: weights_in(call.structure, arrays, piece.rule) for piece in march.pieces}
+    table = {rule: [w.astype(dtype) for w in weights] for rule, weights in table.items()}
+    together = layout.reach // _reach_of_step(call.structure, march)
+    found = _impulses(call.structure, march, table, arrays.wholes.get("dt"), dtype, together)
+    return {
+        key: [found[key][tuple(layout.reach - o for o in offset)] for offset in offsets]
+        for key, offsets in layout.taps.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _reach_of_step(structure: Structure, march: AffineMarch) -> int:
+    """How far an impulse can get in one step, on any axis."""
+    offsets = [max(map(abs, r.offset)) for p in march.pieces for r in structure.rules[p.rule].reads]
+    return max(1, max(offsets, default=0) * _stages(structure, march))
+
+
+def _stages(structure: Structure, march: AffineMarch) -> int:
+    """How often in a step rules read what rules have given."""
+    if not march.rated:
+        return len(march.pieces)
+    count = 0
+
+    def slopes(values: Values, part: Part) -> Values:
+        nonlocal count
+        count += 1
+        return {name: boxes for name, boxes in values.items() if part.fields is None or name in part.fields}
+
+    assert structure.stepper is not None
+    with jax.ensure_compile_time_eval():
+        start = {one.name: (jnp.zeros((), np.float32),) for one in march.fields}
+        structure.stepper.step(Rates(0, np.float32(1.0), start, slopes), None, None)
+    return count
+
+
+def _impulses(
+    structure: Structure, march: AffineMarch, table: dict[int, list[Any]], step: Any, dtype: Any, together: int
+) -> dict[tuple[Unknown, Unknown], Any]:
+    """What unit impulses become: by unknown and the place of the impulse, arrays around it."""
+    reach = together * _reach_of_step(structure, march)
+    shape = (2 * reach + 1,) * len(march.fields[0].lines)
+    keys = [(one.name, age) for one in march.fields for age in range(one.held)]
+    found = {}
+    for unit in keys:
+        state = {key: jnp.zeros(shape, dtype) for key in keys}
+        state[unit] = state[unit].at[(reach,) * len(shape)].set(np.ones((), dtype))
+        for _ in range(together):
+            state = _homogeneous_step(structure, march, table, step, state)
+        found.update({(key, unit): state[key] for key in keys})
+    return found
+
+
+def _homogeneous_step(
+    structure: Structure, march: AffineMarch, table: dict[int, list[Any]], step: Any, state: dict[Unknown, Any]
+) -> dict[Unknown, Any]:
+    """One level without its constant, of values that vanish far away."""
+
+    def apply(rule: int, look: Any) -> Any:
+        reads = structure.rules[rule].reads
+        return reduce(jnp.add, [w * _moved(look(r), r.offset) for r, w in zip(reads, table[rule], strict=True)])
+
+    new: dict[str, Any] = {}
+    if march.rated:
+
+        def slopes(values: Values, part: Part) -> Values:
+            slope: dict[str, Any] = {}
+            for piece in march.pieces:
+                if part.has(piece.field, piece.group, structure.is_linear(piece.rule)):
+                    if not structure.rules[piece.rule].reads:
+                        continue
+                    term = apply(piece.rule, lambda read: values[read.field][0])
+                    slope[piece.field] = slope[piece.field] + term if piece.field in slope else term
+            return {name: (one,) for name, one in slope.items()}
+
+        assert structure.stepper is not None
+        start = {name: (state[name, 0],) for name, _ in state}
+        reached, _ = structure.stepper.step(Rates(0, step, start, slopes), None, None)
+        new = {name: values[0] for name, values in reached.items()}
+    else:
+        for piece in march.pieces:
+            if structure.rules[piece.rule].reads:
+                term = apply(piece.rule, lambda r: state[r.field, -r.level - 1] if r.level else new[r.field])
+                new[piece.field] = new[piece.field] + term if piece.adds else term
+    return {(name, age): state[name, age - 1] if age else new[name] for name, age in state}
+
+
+def _moved(array: Any, offset: tuple[int, ...]) -> Any:
+    """array[p + offset] at every p, zeros from outside."""
+    around = [(-o, o, 0) for o in offset]
+    return lax.pad(array, jnp.zeros((), array.dtype), around)
+
+
+def _constants(call: MarchCall, march: AffineMarch, arrays: Arrays, together: int) -> dict[Unknown, jax.Array]:
+    """What some levels make of zeros."""
+    dtype = call.structure.arrays[0].dtype
+    around = completed(call, march, arrays, {one.name: jnp.zeros(one.box.shape, dtype) for one in march.fields})
+    levels = {one.name: (around[one.name],) * one.held for one in march.fields}
+    for _ in range(together):
+        levels = next_level(call, march, arrays, levels)
+    found = unknowns(call, march, levels)
+    return {(name, age): value for name, values in found.items() for age, value in enumerate(values)}
