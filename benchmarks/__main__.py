@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from . import acoustic, compile_time, convection, euler, gradients, kernels, maps, marching, sequences
+from . import acoustic, compile_time, convection, euler, gradients, kernels, maps, marching, selection, sequences
 from ._compare import Choice, Settings
 from ._table import Row, heading, section
 
@@ -23,6 +23,7 @@ GROUPS: dict[str, Callable[[Settings], list[tuple[str, list[Row]]]]] = {
     "euler": euler.sections,
     "acoustic": acoustic.sections,
     "kernels": kernels.sections,
+    "selection": selection.sections,
 }
 
 
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--case", default="", help="problems of the kernels' groups, by commas (all)")
     parser.add_argument("--dtype", default="", help="their precisions, by commas (float32,float64)")
     parser.add_argument("--size", default="", help="their points along an axis, by commas (those of each problem)")
-    parser.add_argument("--kernel", default="auto", help="kernels to compare with others, by commas")
+    parser.add_argument("--kernel", default="native,auto", help="kernels to compare with others, by commas")
     parser.add_argument("--threads", default=2, type=int, help="threads of all contestants")
     options = parser.parse_args()
     wanted = options.only.split(",")

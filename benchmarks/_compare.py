@@ -23,7 +23,7 @@ class Choice:
     problems: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
-    kernels: tuple[str, ...] = ("auto",)
+    kernels: tuple[str, ...] = ("native", "auto")
     threads: int = 2
 
 

@@ -10,7 +10,7 @@ from jax import lax
 import fdsolve as fd
 
 
-def heat_ours(num: int, steps: int) -> Callable[..., Any]:
+def heat_ours(num: int, steps: int, kernel: str = "auto") -> Callable[..., Any]:
     """As a field and `solve`; walls at zero."""
     axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(steps), num=steps + 1), **axes))
@@ -19,7 +19,7 @@ def heat_ours(num: int, steps: int) -> Callable[..., Any]:
     )
     u[0] = lambda start: start[...]
     u[1:, [0, -1], :] = u[1:, :, [0, -1]] = 0.0
-    return jax.jit(lambda start, k: fd.solve(u, start=start, k=k, save=fd.final()).final["u"])
+    return jax.jit(lambda start, k: fd.solve(u, start=start, k=k, save=fd.final(), kernel=kernel).final["u"])
 
 
 def _inner(v: jax.Array, k: Any) -> jax.Array:

@@ -4,6 +4,7 @@ Each contestant marches the same problem by as many steps; all answers are compa
 in place from where they are; fdsolve solves the whole problem anew each time.
 """
 
+import math
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -95,17 +96,27 @@ class Measured:
         return [Row(what, f"{self.speed(label):.3g}", shown, self.speed(label) / bound, None, bar, True)]
 
 
-def measure(settings: Settings, case: Case, names: tuple[str, ...] = (OURS, *PEERS, STREAM)) -> Measured:
+def measure(
+    settings: Settings,
+    case: Case,
+    names: tuple[str, ...] = (OURS, *PEERS, STREAM),
+    kernels: tuple[str, ...] = (),
+    far: float = math.inf,
+    keep: str = "",
+) -> Measured:
     """Checks that all contestants agree on a case, and times them in rounds.
 
-    Raises AssertionError where an answer is wrong.
+    `kernels` are those of fdsolve (default: the settings' choice). Who takes more than `far` times as long as the
+    fastest is not timed again, but for `keep`. Raises AssertionError where an answer is wrong.
     """
-    workers = [Worker(name, case, settings.choice.threads, settings.choice.kernels) for name in names]
+    workers = [Worker(name, case, settings.choice.threads, kernels or settings.choice.kernels) for name in names]
     try:
         missing = _wait_for(workers)
         ready = [(worker, label) for worker in workers for label in worker.labels]
         _check(case, [(worker, label) for worker, label in ready if label != "copy"])
-        return Measured(case, tuple(label for _, label in ready), _time(settings, ready), tuple(missing))
+        once = [worker.run(label) for worker, label in ready]
+        near = [one for one, took in zip(ready, once, strict=True) if took <= far * min(once) or one[1] == keep]
+        return Measured(case, tuple(label for _, label in near), _time(settings, near), tuple(missing))
     finally:
         for worker in workers:
             worker.close()
@@ -119,6 +130,7 @@ def _wait_for(workers: list[Worker]) -> list[str]:
             worker.wait()
         except Missing as reason:
             missing.append(str(reason))
+        missing += [f"{OURS} {kernel}: {why}" for kernel, why in worker.refused.items()]
     return missing
 
 
@@ -137,8 +149,6 @@ def _time(settings: Settings, ready: list[tuple[Worker, str]]) -> Samples:
     """Rounds through all contestants, there and back, for about as long as the settings say."""
     seconds: list[list[float]] = []
     budget, least, most = 4 * settings.budget, 3 if settings.quick else 5, 25
-    for worker, label in ready:
-        worker.run(label)
     start = time.perf_counter()
     while len(seconds) < least or (len(seconds) < most and time.perf_counter() - start < budget):
         row = [0.0] * len(ready)

@@ -1,6 +1,7 @@
 """The same problems for fdsolve and for what else runs them fast: numba, OpenMP C, Devito; and the process of each."""
 
 from ._cases import BARS as BARS
+from ._cases import COMPARED as COMPARED
 from ._cases import DTYPES as DTYPES
 from ._cases import PROBLEMS as PROBLEMS
 from ._cases import Case as Case

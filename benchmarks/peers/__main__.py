@@ -14,39 +14,49 @@ import numpy as np
 
 from ._cases import Case
 
+Maker = Callable[[Case, list[str], dict[str, str]], list[Any]]
 
-def _fdsolve(case: Case, kernels: list[str]) -> list[Any]:
+
+def _fdsolve(case: Case, kernels: list[str], refused: dict[str, str]) -> list[Any]:
     import jax
 
     jax.config.update("jax_enable_x64", case.dtype == "float64")
+    from fdsolve.errors import FdsolveError
+
     from ._ours import Ours
 
     found = []
     for kernel in kernels:
-        found += [Ours(case, kernel, jitted=True), Ours(case, kernel, jitted=False)]
+        try:
+            alone = not found
+            found.append(Ours(case, kernel, jitted=True))
+            if alone:
+                found.append(Ours(case, kernel, jitted=False))
+        except FdsolveError as error:
+            refused[kernel] = str(error)
     return found
 
 
-def _numba(case: Case, _: list[str]) -> list[Any]:
+def _numba(case: Case, *_: Any) -> list[Any]:
     from ._numba import Numba
 
     return [Numba(case)]
 
 
-def _openmp(case: Case, _: list[str]) -> list[Any]:
+def _openmp(case: Case, *_: Any) -> list[Any]:
     from ._openmp import OpenMP
 
     return [OpenMP(case)]
 
 
-def _devito(case: Case, _: list[str]) -> list[Any]:
+def _devito(case: Case, *_: Any) -> list[Any]:
     from ._devito import Devito
 
     return [Devito(case)]
 
 
-def _other(package: str) -> Callable[[Case, list[str]], list[Any]]:
-    def make(case: Case, _: list[str]) -> list[Any]:
+def _other(package: str) -> Maker:
+    def make(case: Case, *_: Any) -> list[Any]:
         from ._others import make_other
 
         return [make_other(package, case)]
@@ -54,14 +64,14 @@ def _other(package: str) -> Callable[[Case, list[str]], list[Any]]:
     return make
 
 
-def _stream(case: Case, _: list[str]) -> list[Any]:
+def _stream(case: Case, *_: Any) -> list[Any]:
     from .._stream import Copy
 
     del case
     return [Copy()]
 
 
-MAKERS: dict[str, Callable[[Case, list[str]], list[Any]]] = {
+MAKERS: dict[str, Maker] = {
     "fdsolve": _fdsolve,
     "numba": _numba,
     "openmp": _openmp,
@@ -82,13 +92,14 @@ def main() -> None:
         print(json.dumps(what), file=replies, flush=True)
 
     name, given, kernels = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    refused: dict[str, str] = {}
     start = time.perf_counter()
     try:
-        contestants = {one.label: one for one in MAKERS[name](Case(**given), kernels)}
+        contestants = {one.label: one for one in MAKERS[name](Case(**given), kernels, refused)}
     except ImportError as error:
         reply(missing=str(error))
         return
-    reply(labels=list(contestants), seconds=time.perf_counter() - start)
+    reply(labels=list(contestants), refused=refused, seconds=time.perf_counter() - start)
     for line in sys.stdin:
         request, label, *rest = json.loads(line)
         start = time.perf_counter()

@@ -19,8 +19,11 @@ PROBLEMS: dict[str, tuple[AbstractEquation, tuple[int, ...]]] = {
     "acoustic3d_2": (Acoustic(3, 2), (256,)),
     "acoustic3d_4": (Acoustic(3, 4), (256,)),
     "acoustic3d_8": (Acoustic(3, 8), (256,)),
+    "heat1d": (Heat(1), (2**12, 2**22)),
 }
 """Equation and points along each axis, by name."""
+COMPARED = tuple(name for name, (equation, _) in PROBLEMS.items() if equation.rank > 1)
+"""What is compared with peers, whose loops are parallel over rows."""
 
 BARS = {
     "heat2d": 2.0,
@@ -87,7 +90,7 @@ class Case:
     @property
     def title(self) -> str:
         """Problem, size and precision in words."""
-        return f"{self.problem} {self.num}{'²³'[self.equation.rank - 2]} {self.dtype}, {self.steps} steps"
+        return f"{self.problem} {self.num}{('', '²', '³')[self.equation.rank - 1]} {self.dtype}, {self.steps} steps"
 
     @property
     def tolerance(self) -> float:
@@ -127,10 +130,10 @@ def aligned(shape: tuple[int, ...], dtype: str, value: float = 0.0) -> np.ndarra
 
 
 def find_cases(problems: tuple[str, ...], dtypes: tuple[str, ...], sizes: tuple[int, ...], updates: int) -> list[Case]:
-    """The cases of these problems (all where none is named), at these sizes or at the problem's own."""
+    """The cases of these problems (all that are compared, by default), at these sizes or at their own."""
     return [
         Case(problem, num, dtype, updates)
-        for problem in problems or PROBLEMS
+        for problem in problems or COMPARED
         for num in sizes or PROBLEMS[problem][1]
         for dtype in dtypes or DTYPES
     ]

@@ -39,7 +39,7 @@ class AbstractEquation(Protocol):
 
 @dataclass(frozen=True)
 class Heat(AbstractEquation):
-    """u' = u + k ∇²u, the five- or seven-point stencil, between cold walls."""
+    """u' = u + k ∇²u, the three-, five- or seven-point stencil, between cold walls."""
 
     rank: int
     reach: int = 1

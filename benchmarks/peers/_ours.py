@@ -55,7 +55,7 @@ def _heat2d(inner: Any, u: fd.Field) -> None:
     )
 
 
-def _heat3d(inner: Any, u: fd.Field) -> None:
+def _heat(inner: Any, u: fd.Field) -> None:
     k = Heat.k
     u[inner] = lambda u: u["t-1"] + k * fd.schemes.laplacian(u, at="t-1")[...]
 
@@ -108,7 +108,8 @@ RULES: dict[str, Callable[..., None]] = {
     "heat2d_variable": _variable,
     "burgers2d": _burgers,
     "gray_scott": _gray_scott,
-    "heat3d": _heat3d,
+    "heat3d": _heat,
+    "heat1d": _heat,
     **{f"acoustic{rank}d_{order}": _acoustic(order) for rank in (2, 3) for order in (2, 4, 8)},
 }
 COEFFICIENTS = {name: "kappa" if name == "heat2d_variable" else "m" for name in RULES}
@@ -121,6 +122,7 @@ class Ours:
         call, self._arrays = solve(case, kernel)
         self._call = jax.jit(call) if jitted else call
         self.label = f"fdsolve {kernel}{'' if jitted else ', eager'}"
+        self.run()
 
     def run(self) -> None:
         """What is timed: the whole solve."""

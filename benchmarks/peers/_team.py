@@ -34,7 +34,7 @@ class Worker:
             text=True,
         )
         self.labels: list[str] = []
-        self.start_seconds = 0.0
+        self.refused: dict[str, str] = {}
 
     def wait(self) -> None:
         """Waits until the contestants are made. Raises Missing where a package is not there."""
@@ -42,7 +42,7 @@ class Worker:
         if "missing" in reply:
             self.close()
             raise Missing(f"{self.name}: {reply['missing']}")
-        self.labels, self.start_seconds = reply["labels"], reply["seconds"]
+        self.labels, self.refused = reply["labels"], reply["refused"]
 
     def run(self, label: str) -> float:
         """Seconds of one run."""
