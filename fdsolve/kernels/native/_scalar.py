@@ -17,10 +17,10 @@ _TYPES = {
 _FLAGS = ("contract", "nsz")
 _CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2", "custom_jvp_call"})
 _SAME = frozenset({"copy", "copy_p", "reshape", "squeeze", "broadcast_in_dim", "expand_dims", "stop_gradient",
-                   "optimization_barrier", "reduce_precision"})  # fmt: skip
+                   "optimization_barrier"})  # fmt: skip
 _INTRINSICS = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
-    "ceil": "ceil", "abs": "fabs", "pow": "pow",
+    "ceil": "ceil", "abs": "fabs",
 }  # fmt: skip
 _LIBRARY = {
     "tan": "tan", "tanh": "tanh", "sinh": "sinh", "cosh": "cosh", "asin": "asin", "acos": "acos", "atan": "atan",
@@ -171,12 +171,21 @@ def _convert(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     if _is_float(a):
         if kind in (F32, F64):
             return builder.fptrunc(a, kind) if kind == F32 else builder.fpext(a, kind)
-        return builder.fptosi(a, kind)
+        return _to_whole(scalars, a, kind)
     if kind in (F32, F64):
         return builder.uitofp(a, kind) if old == BOOL else builder.sitofp(a, kind)
     if old == BOOL:
         return builder.zext(a, kind)
     return builder.trunc(a, kind) if old == I64 else builder.sext(a, kind)
+
+
+def _to_whole(scalars: Scalars, a: Any, kind: Any) -> Any:
+    """A real as a whole number, as XLA does it: towards zero, the nearest there is beyond the range, 0 for nan."""
+    name = f"llvm.fptosi.sat.i{kind.width}.{'f32' if a.type == F32 else 'f64'}"
+    function = scalars.module.globals.get(name)
+    if function is None:
+        function = ir.Function(scalars.module, ir.FunctionType(kind, [a.type]), name)
+    return scalars.builder.call(function, [a])
 
 
 def _integer_power(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
@@ -234,8 +243,39 @@ def _by_library(name: str) -> Emit:
     return lambda scalars, eqn, given: scalars.library(name, *given)
 
 
+def _divide(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    """a / b; of whole numbers towards zero, −1 for b = 0 (as XLA does it: the processor would stop the process)."""
+    a, b = given
+    if _is_float(a):
+        return scalars.builder.fdiv(a, b, flags=_FLAGS)
+    safe, is_zero, is_minus = _safe_divisor(scalars, b)
+    builder = scalars.builder
+    found = builder.select(is_minus, builder.neg(a), builder.sdiv(a, safe))
+    return builder.select(is_zero, ir.Constant(a.type, -1), found)
+
+
 def _remainder(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
-    return scalars.library("fmod", *given) if _is_float(given[0]) else scalars.builder.srem(*given)
+    """a − b · (a / b), with the sign of a; of whole numbers a for b = 0."""
+    a, b = given
+    if _is_float(a):
+        return scalars.library("fmod", a, b)
+    safe, is_zero, _ = _safe_divisor(scalars, b)
+    builder = scalars.builder
+    return builder.select(is_zero, a, builder.srem(a, safe))  # by −1 nothing remains, nor by 1
+
+
+def _safe_divisor(scalars: Scalars, b: Any) -> tuple[Any, Any, Any]:
+    """1 in place of 0 and −1, by which the processor does not divide all numbers; and whether it is these."""
+    builder = scalars.builder
+    is_zero = builder.icmp_signed("==", b, ir.Constant(b.type, 0))
+    is_minus = builder.icmp_signed("==", b, ir.Constant(b.type, -1))
+    return builder.select(builder.or_(is_zero, is_minus), ir.Constant(b.type, 1), b), is_zero, is_minus
+
+
+def _power(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    """aᵇ; b may be a whole number."""
+    a, b = given
+    return scalars.intrinsic("pow", a, b if _is_float(b) else scalars.builder.sitofp(b, a.type))
 
 
 def _inverse_root(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
@@ -273,7 +313,7 @@ _RULES: dict[str, Emit] = {
     "add_any": _arithmetic("fadd", "add"),
     "sub": _arithmetic("fsub", "sub"),
     "mul": _arithmetic("fmul", "mul"),
-    "div": _arithmetic("fdiv", "sdiv"),
+    "div": _divide,
     "max": _extreme(">"),
     "min": _extreme("<"),
     "and": _arithmetic("fadd", "and_"),
@@ -296,6 +336,7 @@ _RULES: dict[str, Emit] = {
     **{name: _by_intrinsic(function) for name, function in _INTRINSICS.items()},
     "abs": _absolute,
     "rem": _remainder,
+    "pow": _power,
 }
 
 
