@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .errors import DeclarationError, FdsolveWarning, RunError
-from .kernels import Arrays
+from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
+from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .planning import Plan, make_plan, show_bytes, show_option
 from .region import Box
 from .solution import Solution
@@ -34,7 +35,7 @@ def plan(
     """What `solve` with the same arguments will run, and why; print it."""
     _check_kernel(kernel)
     _check_later(adjoint, monitors, progress)
-    return make_plan(fields, _join_parameters(parameters, keywords), stepper, save)
+    return _with_kernels(make_plan(fields, _join_parameters(parameters, keywords), stepper, save), kernel)[0]
 
 
 def solve(
@@ -64,7 +65,7 @@ def solve(
     """
     _check_kernel(kernel)
     _check_later(adjoint, monitors, progress)
-    made = make_plan(fields, _join_parameters(parameters, keywords), stepper, save)
+    made, chosen = _with_kernels(make_plan(fields, _join_parameters(parameters, keywords), stepper, save), kernel)
     arrays = Arrays(**made.operands)
     concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
     axes = made.problem.scope.grid.space
@@ -72,7 +73,15 @@ def solve(
     if concrete:
         made.warn_if_unstable()
         _check_initial(made, run_initial(made.structure.first_level, axes, arrays))
-    history, last, hidden, records, failed = run(made.structure, axes, arrays)
+    while True:
+        try:
+            history, last, hidden, records, failed = run(made.structure, axes, arrays)
+            break
+        except (FdsolveError, FloatingPointError):
+            raise
+        except Exception as error:  # a kernel does not build: the next one, if it was not asked for
+            give_up(chosen, error)
+            made, chosen = _with_kernels(made, kernel)
     if concrete:
         _check_stepper(made, failed)
         _warn_not_finite(made, last)
@@ -120,8 +129,19 @@ def _join_parameters(parameters: Any, keywords: dict[str, Any]) -> dict[str, Any
 
 
 def _check_kernel(kernel: Any) -> None:
-    if not isinstance(kernel, str) or kernel not in ("auto", "slices"):
-        raise DeclarationError(f'kernel= takes "auto" or "slices", got {show_option("kernel", kernel)}')
+    try:
+        resolve(kernel)
+    except DeclarationError as error:
+        raise DeclarationError(f"{error} A parameter called `kernel` goes into parameters=dict(kernel=...).") from None
+
+
+def _with_kernels(made: Plan, kernel: Any) -> tuple[Plan, tuple[Chosen, ...]]:
+    """The plan with the kernels of its operations, and how they were chosen."""
+    bare = replace(made.structure, kernels=())
+    chosen = choose_kernels(bare, made.problem.scope.grid.space, kernel, made.operands)
+    lines = tuple(line for one in chosen for line in one.lines)
+    structure = replace(bare, kernels=names_of(chosen))
+    return replace(made, structure=structure, kernels=lines, served=kernels_of(chosen)), chosen
 
 
 def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:

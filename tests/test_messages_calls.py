@@ -225,9 +225,7 @@ OPTIONS = {
     "stepper: a string": undeclared(
         f"{STEPPER} 'rk4'. {elsewhere('stepper')}", ruled(fd.rate(lambda u: -u), stepper="rk4")
     ),
-    "kernel": undeclared(
-        f'kernel= takes "auto" or "slices", got \'fast\'. {elsewhere("kernel")}', ruled(keep, kernel="fast")
-    ),
+    "kernel": undeclared(f"{fd.kernels.show_known()}, got 'fast'. {elsewhere('kernel')}", ruled(keep, kernel="fast")),
 }
 
 CASES = {

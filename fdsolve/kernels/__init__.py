@@ -52,10 +52,15 @@ from ._sweep import sweep_points as sweep_points
 from .convolution import conv as conv
 from .convolution import conv_transpose as conv_transpose
 from .convolution import conv_with_general_padding as conv_with_general_padding
+from .domains import BlockSparseCall as BlockSparseCall
+from .domains import GroupedCall as GroupedCall
 from .domains import PoolCall as PoolCall
 from .domains import RaggedCall as RaggedCall
 from .domains import RecurrenceCall as RecurrenceCall
+from .domains import block_sparse as block_sparse
+from .domains import grouped as grouped
 from .domains import pool as pool
 from .domains import ragged as ragged
 from .domains import recurrence as recurrence
 from .native import march_natively as march_natively
+from .pallas import march_on_gpu as march_on_gpu

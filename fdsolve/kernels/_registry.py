@@ -46,7 +46,11 @@ class Kernel:
 
     def __call__(self, call: Any, *operands: Any) -> Any:
         own = self.tangent is not None or self.transpose is not None
-        return _with_rules(self, call)(*operands) if own else self.function(call, *operands)
+        try:
+            return _with_rules(self, call)(*operands) if own else self.function(call, *operands)
+        except Exception as error:
+            error.add_note(f"In {self.title}.")
+            raise
 
     def rank(self, call: Any) -> int:
         """Its priority for a call."""
@@ -61,6 +65,11 @@ class Kernel:
         if answer is None or answer is True:
             return None
         return answer if isinstance(answer, str) else "does not serve this call"
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return f"the kernel `{self.backend}` for `{self.operation}`"
 
     @property
     def summary(self) -> str:
@@ -108,7 +117,7 @@ def register(
     if isinstance(priority, bool) or not (isinstance(priority, int) or callable(priority)):
         raise DeclarationError(f"priority= takes an integer or a function of the call, got {priority!r}.")
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Any) -> Any:
         if not callable(function):
             raise DeclarationError(f"register decorates a function f(call, *operands), got {function!r}.")
         platforms = PLATFORMS if "any" in names else names

@@ -13,7 +13,7 @@ _tuning: ContextVar[str | None] = ContextVar("fdsolve_kernel_tuning", default=No
 
 
 @contextmanager
-def use(kernel: str | Mapping[str, str]) -> Iterator[None]:
+def use(kernel: Any) -> Iterator[None]:
     """Within the block: this kernel for every call of the operations that have it, or a mapping {operation: name}.
 
     The innermost block counts, an explicit `kernel=` before it; "auto" lifts the blocks around. A block holds for its

@@ -196,7 +196,7 @@ def dispatch(call: Any, *operands: Any, explicit: str | Mapping[str, str] = "aut
 def failed(kernel: Kernel, error: Exception) -> PlanningError:
     """The error for a kernel that was asked for and does not build."""
     return PlanningError(
-        f"The kernel `{kernel.backend}` for `{kernel.operation}` was asked for and failed to build: "
+        f"T{kernel.title[1:]} was asked for and failed to build: "
         f'{describe_error(error)} Leave the choice to kernel="auto", or mend it.'
     )
 
@@ -205,8 +205,7 @@ def note_failure(kernel: Kernel, call: Any, error: Exception) -> None:
     """Remembers that a kernel failed to build for a call, and warns."""
     _failures[(kernel, key_of(call))] = f"failed to build: {describe_error(error)}"
     warnings.warn(
-        f"The kernel `{kernel.backend}` for `{kernel.operation}` failed to build, the next one is used: "
-        f"{describe_error(error)}",
+        f"T{kernel.title[1:]} failed to build, the next one is used: {describe_error(error)}",
         FdsolveWarning,
         stacklevel=3,
     )

@@ -9,6 +9,7 @@ from jax import lax
 from ..planning import Array, Piece
 from ..region import Box
 from ..stencil import ProfileRead
+from ._affine_pieces import evaluate_parts, split_piece
 from ._level import Level, take_box, vectorise, vectorise_function
 
 
@@ -16,6 +17,10 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
     """The piece's rule at every point of its box; or the result of its operation."""
     if piece.operation is not None:
         return operate(level, piece)
+    backend = level.structure.kernel("stencil")
+    parts = split_piece(level.structure, piece) if backend != "slices" else ""
+    if not isinstance(parts, str):
+        return evaluate_parts(level, piece, axes, parts, backend)
     rule = level.structure.rules[piece.rule]
     taken = [level.take(operand, piece.box, axes) for operand in rule.operands]
     values, flags = [v for v, _ in taken], [f for _, f in taken]

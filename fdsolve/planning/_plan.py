@@ -56,6 +56,8 @@ class Plan:
     parameters: dict[str, Any] = field(repr=False)
     receivers: Receivers | None = field(default=None, repr=False)
     boundaries: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    served: Mapping[Piece, str] = field(default_factory=dict, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.structure == other.structure and self.save == other.save
@@ -113,7 +115,15 @@ class Plan:
         if (recording := self.structure.recording) is not None:
             saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
         return describe(
-            self.structure, self.problem.scope.grid, units, self.notes, self.stability, saved, self.boundaries
+            self.structure,
+            self.problem.scope.grid,
+            units,
+            self.notes,
+            self.stability,
+            saved,
+            self.boundaries,
+            self.kernels,
+            self.served,
         )
 
     __repr__ = __str__

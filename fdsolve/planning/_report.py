@@ -1,6 +1,6 @@
 """The plan as text: what will run, region by region, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..stencil import AFFINE, CONSTANT, ProfileRead, StateRead, Traced
@@ -25,6 +25,8 @@ def describe(
     stability: Stability | Skipped,
     saved: str,
     boundaries: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    served: Mapping[Piece, str] | None = None,
 ) -> str:
     """A few lines a person can act on: grid, fields, regions in order of evaluation, memory, stability, notes."""
     lines = ["Plan", *("  " + line for line in repr(grid).splitlines())]
@@ -39,8 +41,9 @@ def describe(
     for number, phase in enumerate(structure.phases):
         where = _show_levels(structure, number)
         lines.append(f"  {where}:" if where else "  Evaluation:")
-        lines += ["    " + row for row in _table(_rows(structure, grid.space, phase))]
+        lines += ["    " + row for row in _table(_rows(structure, grid.space, phase, served or {}))]
     lines.append(f"  {_KERNELS}")
+    lines += [f"  {line}" for line in kernels]
     lines.append(f"  {saved}")
     lines.append(f"  {_show_stability(stability)}")
     lines += [f"  Note: {note}" for note in notes]
@@ -64,7 +67,9 @@ def _show_levels(structure: Structure, phase: int) -> str:
     return f"Levels {', '.join(parts)}"
 
 
-def _rows(structure: Structure, axes: tuple[str, ...], phase: PhaseStructure) -> list[tuple[str, ...]]:
+def _rows(
+    structure: Structure, axes: tuple[str, ...], phase: PhaseStructure, served: Mapping[Piece, str]
+) -> list[tuple[str, ...]]:
     rows = [("order", "points", "rule", "reads", "kind", "schedule", "kernel")]
     entries: list[tuple[Piece, str]] = [(piece, "each stage") for piece in phase.rates]
     for stage in phase.stages:
@@ -77,7 +82,8 @@ def _rows(structure: Structure, axes: tuple[str, ...], phase: PhaseStructure) ->
         where = f"{piece.field}{piece.box}" + ("*" if piece.mask is not None else "")
         where += " where" if piece.predicate is not None else ""
         kind = _kind(rule) + (", added" if piece.adds else "")
-        kernel = "slices" if "scan" not in schedule and "wavefront" not in schedule else "rows"
+        plain = "slices" if "scan" not in schedule and "wavefront" not in schedule else "rows"
+        kernel = served.get(piece, plain)
         label = piece.label if piece.role != "ghost" else f"ghost of {piece.label}"
         rows.append((str(order), where, label, _show_reads(structure, axes, rule), kind, schedule, kernel))
     if len(entries) > MAX_ROWS:

@@ -70,7 +70,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Structure:
-    """Everything static about a run; equal structures share one compiled program."""
+    """Everything static about a run; equal structures share one compiled program.
+
+    `kernels` names the kernel of an operation where it is not `slices`.
+    """
 
     arrays: tuple[Array, ...]
     rules: tuple[Traced, ...]
@@ -84,6 +87,11 @@ class Structure:
     linear_rules: frozenset[int] = frozenset()
     timed_rules: frozenset[int] = frozenset()
     shifts: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    kernels: tuple[tuple[str, str], ...] = ()
+
+    def kernel(self, operation: str) -> str:
+        """The kernel of an operation."""
+        return dict(self.kernels).get(operation, "slices")
 
     def is_linear(self, rule: int) -> bool:
         """Whether a rate is affine with constant coefficients."""
@@ -113,7 +121,13 @@ class Structure:
         """The structure of the first level alone: the same whatever is saved, or done later."""
         first = self.phases[self.segments[0].phases[0]]
         return replace(
-            self, phases=(first,), segments=(Segment(0, 1, (0,)),), saved_levels=(), stepper=None, recording=None
+            self,
+            phases=(first,),
+            segments=(Segment(0, 1, (0,)),),
+            saved_levels=(),
+            stepper=None,
+            recording=None,
+            kernels=(),
         )
 
     def array(self, name: str) -> Array:
