@@ -33,9 +33,9 @@ PAUSE = 0.02
 def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
     """The group's table."""
     choice = settings.choice
-    updates = 2**28 if settings.quick else 2**30
+    updates, least_steps = (2**28, 16) if settings.quick else (2**30, 32)
     rows: list[Row] = []
-    for case in find_cases(choice.problems, choice.dtypes, choice.sizes, updates):
+    for case in find_cases(choice.problems, choice.dtypes, choice.sizes, updates, least_steps):
         rows += measure(settings, case).rows()
     found = [(TITLE, rows)]
     if not choice.problems:

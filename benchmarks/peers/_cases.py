@@ -129,11 +129,17 @@ def aligned(shape: tuple[int, ...], dtype: str, value: float = 0.0) -> np.ndarra
     return array
 
 
-def find_cases(problems: tuple[str, ...], dtypes: tuple[str, ...], sizes: tuple[int, ...], updates: int) -> list[Case]:
-    """The cases of these problems (all that are compared, by default), at these sizes or at their own."""
-    return [
-        Case(problem, num, dtype, updates)
-        for problem in problems or COMPARED
-        for num in sizes or PROBLEMS[problem][1]
-        for dtype in dtypes or DTYPES
-    ]
+def find_cases(
+    problems: tuple[str, ...], dtypes: tuple[str, ...], sizes: tuple[int, ...], updates: int, least_steps: int = 2
+) -> list[Case]:
+    """The cases of these problems (all that are compared, by default), at these sizes or at their own.
+
+    `updates` are those of a problem that moves two numbers a point; one that moves more gets fewer.
+    """
+    found = []
+    for problem in problems or COMPARED:
+        equation, own = PROBLEMS[problem]
+        for num in sizes or own:
+            enough = max(2 * updates // equation.words, least_steps * num**equation.rank)
+            found += [Case(problem, num, dtype, enough) for dtype in dtypes or DTYPES]
+    return found

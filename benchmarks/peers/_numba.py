@@ -26,7 +26,8 @@ class Numba(Marching):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        known: dict[str, Any] = {"numba": numba, "real": np.dtype(case.dtype).type}
+        known: dict[str, Any] = {"numba": numba, "real": np.dtype(case.dtype).type, "place": np.uint64}
+        known |= {f"by{k}": np.uint64(k) for k in range(1, case.equation.reach + 1)}
         exec(compile(make_source(case), "<numba march>", "exec"), known)
         self._march = known["march"]
 
@@ -38,7 +39,8 @@ class Numba(Marching):
 def make_source(case: Case) -> str:
     """The Python source of a case: `march(steps, fields, their other level, coefficients)`.
 
-    One inner loop for each field: with two stores in one loop numba loses SIMD.
+    One inner loop for each field, since two stores in one loop lose SIMD; and unsigned indices, since signed ones may
+    count from the end.
     """
     equation = case.equation
     fields, others = list(equation.fields), [f"{f}_other" for f in equation.fields]
@@ -49,10 +51,13 @@ def make_source(case: Case) -> str:
         lines, rank, reach = [], equation.rank, equation.reach
         for axis in range(rank - 1):
             loop = "numba.prange" if axis == 0 else "range"
-            lines.append(f"{'    ' * (axis + 2)}for i{axis} in {loop}({reach}, {now[0]}.shape[{axis}] - {reach}):")
+            indent = "    " * (axis + 2)
+            lines.append(f"{indent}for k{axis} in {loop}({reach}, {now[0]}.shape[{axis}] - {reach}):")
+            lines.append(f"{indent}    i{axis} = place(k{axis})")
         indent, index = "    " * (rank + 1), ", ".join(f"i{k}" for k in range(rank))
         for target, rule in zip(new, equation.step(*read), strict=True):
-            lines.append(f"{indent}for i{rank - 1} in range({reach}, {now[0]}.shape[{rank - 1}] - {reach}):")
+            lines.append(f"{indent}for k{rank - 1} in range({reach}, {now[0]}.shape[{rank - 1}] - {reach}):")
+            lines.append(f"{indent}    i{rank - 1} = place(k{rank - 1})")
             lines.append(f"{indent}    {target}[{index}] = {rule.source}")
         return "\n".join(lines)
 
@@ -61,4 +66,8 @@ def make_source(case: Case) -> str:
 
 
 def _reader(name: str) -> Callable[..., Text]:
-    return lambda *by: Text(f"{name}[{', '.join(f'i{k}{step:+d}' if step else f'i{k}' for k, step in enumerate(by))}]")
+    return lambda *by: Text(f"{name}[{', '.join(_index(axis, step) for axis, step in enumerate(by))}]")
+
+
+def _index(axis: int, step: int) -> str:
+    return f"i{axis}" if step == 0 else f"i{axis} {'-' if step < 0 else '+'} by{abs(step)}"
