@@ -133,18 +133,24 @@ class Evaluator:
         from jax.experimental import pallas as pl
 
         moves = [shift[a] - first for a, first in zip(places, box.start, strict=True)]
-        if all(box.start[i] <= here.start[a] and here.stop[a] <= box.stop[i] for i, a in enumerate(places)):
+        leaves = [box.start[i] > here.start[a] or here.stop[a] > box.stop[i] for i, a in enumerate(places)]
+        if not any(leaves):
             return tuple(pl.ds(self._first(a, move), self.tile[a]) for a, move in zip(places, moves, strict=True))
         shape = tuple(self.tile[a] for a in places)
-        return tuple(self._clamped(a, i, moves[i], box.shape[i], shape) for i, a in enumerate(places))
+        sizes = [size if outside else None for size, outside in zip(box.shape, leaves, strict=True)]
+        return tuple(self._indices(a, i, moves[i], sizes[i], shape) for i, a in enumerate(places))
 
     def _first(self, axis: int, move: int) -> Any:
         return self._once(("first", axis, move), lambda: self.start[axis] + np.int32(move))
 
-    def _clamped(self, axis: int, place: int, move: int, size: int, shape: tuple[int, ...]) -> jax.Array:
+    def _indices(self, axis: int, place: int, move: int, size: int | None, shape: tuple[int, ...]) -> jax.Array:
+        """The tile's points along an axis, moved, as indices; clamped to those below `size` where that is given."""
+
         def make() -> jax.Array:
-            inside = lax.clamp(np.int32(0), self.points(axis) + np.int32(move), np.int32(size - 1))
-            return lax.broadcast_in_dim(inside, shape, (place,))
+            moved = self.points(axis) + np.int32(move)
+            if size is not None:
+                moved = lax.clamp(np.int32(0), moved, np.int32(size - 1))
+            return lax.broadcast_in_dim(moved, shape, (place,))
 
         return self._once(("index", axis, place, move, size, shape), make)
 

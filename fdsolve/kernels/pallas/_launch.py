@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -25,7 +26,9 @@ Levels = Mapping[str, tuple[jax.Array, ...]]
 class Options:
     """How the kernel is launched: levels a launch, points of a tile on each axis, warps a tile, the compiler.
 
-    None: by `default_options`. `interpret` runs it in JAX operations, on any device. `road` is "triton" or "mosaic".
+    None: by `fill_options`. `interpret` runs it in JAX operations, on any device. `road` is "triton" or "mosaic".
+    `scattered` hides from the compiler that tiles start at multiples of 16 bytes. It would load the middle of a stencil
+    by four entries a thread and its shifted parts one by one, and bring both into one order through shared memory.
     """
 
     levels: int | None = None
@@ -33,6 +36,7 @@ class Options:
     num_warps: int = 4
     interpret: bool = False
     road: str = "triton"
+    scattered: bool = True
 
 
 def advance(
@@ -44,6 +48,8 @@ def advance(
     assert options.tile is not None
     tiling = make_tiling(program, options.tile, count)
     operands = _operands(program, call, arrays, levels, start, count)
+    if options.scattered:
+        operands["zero", "", 0] = _scalar(jnp.zeros((), jnp.int32))
     outputs = [(one, age) for one, kept in program.state for age in range(min(kept, count))]
     launch = pl.pallas_call(
         _kernel(program, call.axes, operands, outputs, tiling, count),
@@ -106,16 +112,15 @@ def _kernel(
         numbers = _split(pl.program_id(0), tiling.counts)
         places = zip(tiling.box.start, numbers, tiling.tile, strict=True)
         start = tuple(np.int32(first) + number * np.int32(tile) for first, number, tile in places)
+        if ("zero", "", 0) in refs:
+            start = (*start[:-1], start[-1] + refs["zero", "", 0].ref[0])
         for runs, bounds in tiling.leaves():
-            limits = zip(numbers, runs, tiling.counts, strict=True)
-            here = [held for limit in limits for held in _between(*limit)]
-            if not here:
+            chosen = _all(numbers, tiling.main if runs is None else runs, tiling.counts)
+            if chosen is None:
                 fill(bounds, start, refs, targets)
                 continue
-            whether = here[0]
-            for held in here[1:]:
-                whether = whether & held
-            pl.when(whether)(lambda bounds=bounds: fill(bounds, start, refs, targets))
+            chosen = ~chosen if runs is None else chosen
+            pl.when(chosen)(lambda bounds=bounds: fill(bounds, start, refs, targets))
 
     return kernel
 
@@ -130,14 +135,15 @@ def _split(number: Any, counts: Sequence[int]) -> list[Any]:
     return found
 
 
-def _between(number: Any, run: tuple[int, int], count: int) -> list[Any]:
-    """What must hold for a tile to be of a run of tiles on an axis."""
+def _all(numbers: Sequence[Any], runs: Any, counts: Sequence[int]) -> Any:
+    """Whether a tile is of one run on every axis; None where all tiles are."""
     held = []
-    if run[0] > 0:
-        held.append(number >= np.int32(run[0]))
-    if run[1] < count:
-        held.append(number < np.int32(run[1]))
-    return held
+    for number, (first, stop), count in zip(numbers, runs, counts, strict=True):
+        if first > 0:
+            held.append(number >= np.int32(first))
+        if stop < count:
+            held.append(number < np.int32(stop))
+    return reduce(lambda a, b: a & b, held) if held else None
 
 
 def _operands(

@@ -1,5 +1,6 @@
 """The march on a GPU: levels advanced a few at a time, one launch of a generated kernel for each pass."""
 
+from dataclasses import replace
 from functools import partial
 from math import gcd, lcm
 from typing import Any
@@ -11,17 +12,19 @@ from jax import lax
 from ...planning import Parallel
 from .._level import Arrays, Level
 from .._march_call import MarchCall
+from .._registry import register
 from .._slices import write
-from ._launch import Levels, Options, advance
+from ._launch import Levels, Options, advance, compiler
 from ._operations import Program, Unserved, make_program
 
+DEFAULTS = Options()
 MAX_TURN = 8
 MAX_OPERATIONS_A_POINT = 64
-TILES = {1: (1024,), 2: (8, 128), 3: (2, 8, 64)}
+TILES = {1: (512,), 2: (4, 128), 3: (2, 4, 64)}
 
 
 def march(
-    call: MarchCall, arrays: Arrays, levels: Levels, start: Any, options: Options = Options()
+    call: MarchCall, arrays: Arrays, levels: Levels, start: Any, options: Options = DEFAULTS
 ) -> dict[str, tuple[jax.Array, ...]]:
     """Advances a march by `call.steps` levels, the first of which has number `start`.
 
@@ -90,7 +93,7 @@ def fill_options(program: Program, options: Options) -> Options:
     rank = len(program.arrays[0].shape)
     tile = options.tile if options.tile is not None else TILES[rank]
     levels = options.levels if options.levels is not None else default_levels(program, rank)
-    return Options(levels, tile, options.num_warps, options.interpret, options.road)
+    return replace(options, levels=levels, tile=tile)
 
 
 def default_levels(program: Program, rank: int) -> int:
@@ -105,10 +108,19 @@ def default_levels(program: Program, rank: int) -> int:
     return 2 if single and rank <= 2 and cost <= MAX_OPERATIONS_A_POINT else 1
 
 
-def refusal(call: MarchCall) -> str | None:
-    """Why the kernel does not serve a call; None where it does."""
+def why_not(call: MarchCall) -> str | None:
+    """Why the kernel does not serve a march; None if it does."""
     try:
         make_program(call)
+        compiler(DEFAULTS)
     except Unserved as reason:
         return str(reason)
+    except ImportError:
+        return "this version of JAX cannot compile Pallas kernels through Triton any more"
     return None
+
+
+@register("march", platform="gpu", backend="pallas", priority=-10, serves=why_not)
+def march_on_gpu(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> dict[str, tuple[jax.Array, ...]]:
+    """All rules, walls and ghosts of a level in one launch of a generated kernel; two levels where that pays."""
+    return march(call, arrays, levels, start)

@@ -6,13 +6,16 @@ import numpy as np
 
 from ...planning import Array, Parallel, Piece
 from ...region import Box
-from ...stencil import ProfileRead, Traced
+from ...stencil import Traced
 from .._march_call import MarchCall
-from ._scalar import supports_dtype, unsupported
+from ._scalar import unsupported
 
 MAX_RANK = 3
 MAX_ENTRIES = 2**31 - 1
 """Entries of an array; offsets into it are 32-bit integers."""
+
+MAX_COPIES = 400
+"""Reads in the code of a rule and of its copies beyond periodic ends: a limit on the time to compile it."""
 
 
 class Unserved(Exception):
@@ -43,10 +46,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Program:
-    """The operations of a level in order; `kept` says how many levels of an array are held (0: none beyond its level).
-
-    `ghosts` lists how far each operation is among those of its own array.
-    """
+    """The operations of a level in order; `kept` says how many levels of an array are held (0: none but its own)."""
 
     arrays: tuple[Array, ...]
     kept: tuple[int, ...]
@@ -61,6 +61,17 @@ class Program:
         """The arrays that live from level to level, and how many levels of each are held."""
         return tuple((one, kept) for one, kept in zip(self.arrays, self.kept, strict=True) if kept)
 
+    @property
+    def wraps(self) -> bool:
+        """Whether points of one level read others far away, as beyond periodic ends."""
+        return any(
+            2 * abs(offset) > size
+            for op in self.operations
+            for read in op.rule.reads
+            if read.level == 0
+            for offset, size in zip(read.offset, self.array(read.field).shape, strict=True)
+        )
+
     def setting(self, name: str, before: int | None = None) -> list[int]:
         """The operations that set an array, all of them or those before a certain one."""
         return [i for i, op in enumerate(self.operations[:before]) if op.array == name]
@@ -74,6 +85,8 @@ def stored_box(one: Array) -> Box:
 def make_program(call: MarchCall) -> Program:
     """The operations of one level of a march; raises Unserved where there is no such list."""
     structure = call.structure
+    if structure.recording is not None:
+        raise Unserved("receivers record every level")
     if call.phase.rates:
         raise Unserved("rates are stepped in time by a stepper")
     if not 1 <= len(call.axes) <= MAX_RANK:
@@ -85,7 +98,11 @@ def make_program(call: MarchCall) -> Program:
             raise Unserved(f"`{one.name}` has more than {MAX_ENTRIES} entries")
     carried = {one.name: max(one.kept, 1) for one in structure.carried}
     operations = tuple(_operation(call, piece) for piece in _parallel(call))
-    return Program(structure.arrays, tuple(carried.get(one.name, 0) for one in structure.arrays), operations)
+    program = Program(structure.arrays, tuple(carried.get(one.name, 0) for one in structure.arrays), operations)
+    copies = 3 ** len(call.axes) * max(len(op.rule.reads) for op in operations)
+    if program.wraps and copies > MAX_COPIES:
+        raise Unserved(f"its code would hold {copies} reads, most of them beyond periodic ends; {MAX_COPIES} may be")
+    return program
 
 
 def _parallel(call: MarchCall) -> list[Piece]:
@@ -113,6 +130,3 @@ def _operation(call: MarchCall, piece: Piece) -> Operation:
 def _check(field: str, rule: Traced) -> None:
     if reason := unsupported(rule.jaxpr):
         raise Unserved(f"a rule of `{field}`: {reason}")
-    for one, variable in zip(rule.operands, rule.jaxpr.invars, strict=True):
-        if isinstance(one, ProfileRead) and not supports_dtype(variable.aval.dtype):
-            raise Unserved(f"a rule of `{field}` reads {one.name} of {variable.aval.dtype}")

@@ -57,7 +57,10 @@ def compute(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> Any:
     known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
 
     def value(v: Any) -> Any:
-        return np.asarray(v.val, v.aval.dtype)[()] if isinstance(v, jex.Literal) else known[v]
+        if isinstance(v, jex.Literal):
+            aval: Any = v.aval
+            return np.asarray(v.val, aval.dtype)[()]
+        return known[v]
 
     for eqn in jaxpr.eqns:
         given, name = [value(v) for v in eqn.invars], eqn.primitive.name

@@ -6,7 +6,7 @@ point. So that the former are not slowed by the latter, tiles are put into class
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -15,19 +15,23 @@ from ...region import Box
 from ...stencil import StateRead
 from ._operations import Program, stored_box
 
-MAX_CLASSES = 32
+MAX_LOADS = 200
+"""Loads in the code of a kernel with a branch for each edge and corner: a limit on the time to compile it."""
+Runs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Tiling:
     """Tiles of one shape that cover a box, numbered with the last axis fastest.
 
-    `classes` lists, axis by axis, runs of tiles that are alike: first tile and the one after the last.
+    `classes` lists, axis by axis, runs of tiles that are alike: first tile and the one after the last. With `main`,
+    one run on each axis, all tiles outside it make one class.
     """
 
     box: Box
     tile: tuple[int, ...]
-    classes: tuple[tuple[tuple[int, int], ...], ...]
+    classes: tuple[Runs, ...]
+    main: Runs | None = None
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -38,12 +42,18 @@ class Tiling:
     def num_tiles(self) -> int:
         return prod(self.counts)
 
-    def leaves(self) -> Iterator[tuple[tuple[tuple[int, int], ...], Box]]:
-        """Each class of tiles: its run on each axis, and the box of all their points."""
+    def leaves(self) -> Iterator[tuple[Runs | None, Box]]:
+        """Each class of tiles: its run on each axis (None: all tiles outside `main`), and the box of their points."""
+        if self.main is not None:
+            yield self.main, self._points(self.main)
+            yield None, self._points(tuple((0, count) for count in self.counts))
+            return
         for runs in product(*self.classes):
-            start = tuple(o + a * t for o, (a, _), t in zip(self.box.start, runs, self.tile, strict=True))
-            stop = tuple(o + b * t for o, (_, b), t in zip(self.box.start, runs, self.tile, strict=True))
-            yield runs, Box(start, stop)
+            yield runs, self._points(runs)
+
+    def _points(self, runs: Runs) -> Box:
+        start = tuple(o + a * t for o, (a, _), t in zip(self.box.start, runs, self.tile, strict=True))
+        return Box(start, tuple(o + b * t for o, (_, b), t in zip(self.box.start, runs, self.tile, strict=True)))
 
 
 def make_tiling(program: Program, tile: Sequence[int], levels: int) -> Tiling:
@@ -61,9 +71,21 @@ def make_tiling(program: Program, tile: Sequence[int], levels: int) -> Tiling:
         _runs(sorted({*(b.start[a] for b in every), *(b.stop[a] for b in every)}), hull, fitted[a], margins[a], a)
         for a in range(rank)
     ]
-    if prod(len(one) for one in runs) > MAX_CLASSES:
-        runs = [_merged(one) for one in runs]
-    return Tiling(hull, fitted, tuple(tuple((a, b) for a, b, _ in one) for one in runs))
+    classes = tuple(tuple((a, b) for a, b, _ in one) for one in runs)
+    # Where ghosts repeat the far end, one branch for all edges would compute each point once more for every end.
+    split = program.wraps and prod(len(one) for one in runs) * _loads(program, levels) <= MAX_LOADS
+    if not split:
+        mains = [max((run for run in one if run[2]), key=lambda run: run[1] - run[0], default=None) for one in runs]
+        if all(mains):
+            return Tiling(hull, fitted, classes, tuple((run[0], run[1]) for run in mains if run is not None))
+        classes = tuple(((0, -(-n // t)),) for n, t in zip(hull.shape, fitted, strict=True))
+    return Tiling(hull, fitted, classes)
+
+
+def _loads(program: Program, levels: int) -> int:
+    """About how many entries a point reads in `levels` levels."""
+    reads = max(sum(isinstance(r, StateRead) for r in op.rule.operands) for op in program.operations)
+    return reads if levels == 1 else reads ** (levels - 1) * (reads + 1) // 2
 
 
 def _margins(program: Program, hull: Box, levels: int) -> list[int]:
@@ -86,13 +108,4 @@ def _runs(edges: list[int], hull: Box, tile: int, margin: int, axis: int) -> lis
     above = np.searchsorted(edges, starts + tile + margin, side="left")
     kinds = np.where(below == above, below, -1)
     cuts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), count]
-    return [(a, b, bool(kinds[a] >= 0)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-
-
-def _merged(runs: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
-    """The longest run between edges, and what lies before and after it."""
-    plain = max((run for run in runs if run[2]), key=lambda run: run[1] - run[0], default=None)
-    if plain is None:
-        return [(runs[0][0], runs[-1][1], False)]
-    sides = [(runs[0][0], plain[0], False), plain, (plain[1], runs[-1][1], False)]
-    return [run for run in sides if run[1] > run[0]]
+    return [(a, b, bool(kinds[a] >= 0)) for a, b in pairwise(cuts)]
