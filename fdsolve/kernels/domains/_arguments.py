@@ -22,9 +22,9 @@ def to_values(values: Any, what: str, name: str = "values") -> jax.Array:
     return array
 
 
-def is_concrete(array: Any) -> bool:
-    """Whether an array's values are known here, rather than traced."""
-    return not isinstance(array, Tracer)
+def known(array: Any) -> np.ndarray | None:
+    """An argument's values, for checks; None where they are traced."""
+    return None if isinstance(array, Tracer) else np.asarray(array)
 
 
 def common_dtype(values: jax.Array, others: Sequence[Any]) -> Any:

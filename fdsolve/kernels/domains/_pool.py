@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from ...errors import DeclarationError
 from .._selection import dispatch
-from ._arguments import is_concrete, to_counts, to_values
+from ._arguments import known, to_counts, to_values
 
 WHAT = "pool"
 
@@ -108,8 +108,9 @@ def _to_weights(active: Any, values: jax.Array) -> jax.Array | None:
             f"{WHAT}: `active` holds booleans or weights and has the values' shape {values.shape}; got {array.dtype} "
             f"of shape {array.shape}."
         )
-    if array.dtype != bool and is_concrete(array) and bool((array < 0).any()):
-        raise DeclarationError(f"{WHAT}: weights in `active` are not negative; got {float(array.min()):g}.")
+    have = known(active)
+    if have is not None and have.dtype != bool and (have < 0).any():
+        raise DeclarationError(f"{WHAT}: weights in `active` are not negative; got {have.min():g}.")
     return array.astype(_real(values.dtype))
 
 

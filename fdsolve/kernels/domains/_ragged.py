@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from ...errors import DeclarationError
 from .._selection import dispatch
-from ._arguments import Taps, common_dtype, is_concrete, stack_weights, to_taps, to_values
+from ._arguments import Taps, common_dtype, known, stack_weights, to_taps, to_values
 from ._ends import check_ends
 
 WHAT = "ragged"
@@ -95,6 +95,7 @@ def _check_lengths(lengths: jax.Array, rank: int, total: int) -> int:
             f"{WHAT}: domains given by a JAX array are lines, and the stencil has {rank} axes. Give their shapes, as "
             f"tuples."
         )
-    if is_concrete(lengths) and (int(lengths.sum()) > total or bool((lengths < 0).any())):
+    have = known(lengths)
+    if have is not None and (have.sum() > total or (have < 0).any()):
         raise DeclarationError(f"{WHAT}: lengths {lengths} are not those of domains within {total} points.")
     return lengths.shape[0]
