@@ -3,6 +3,7 @@
 from . import _gemm as _gemm
 from . import _lax as _lax
 from . import _reference as _reference
+from . import _stencils as _stencils
 from . import _taps as _taps
 from ._call import ConvCall as ConvCall
 from ._conv import conv as conv

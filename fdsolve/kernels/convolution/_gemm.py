@@ -23,8 +23,9 @@ _UNROLL = 4  # blocks of the contraction
 
 
 def _rank(call: ConvCall) -> int:
-    """Before `taps` for long windows, from where its products cost less than fused slices do."""
-    return 120 if max(call.window, default=1) >= 64 and call.features_in * call.features_out == 1 else 40
+    """Before `taps` where many lines share the weights of a long window; elsewhere fused slices cost less."""
+    shared = call.groups == call.features_in == call.features_out == 1
+    return 120 if shared and max(call.window, default=1) >= 128 else 40
 
 
 @register("conv", backend="gemm", priority=_rank, serves=why_not)
@@ -33,7 +34,7 @@ def gemm(call: ConvCall, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
     """Blocks of lines times banded matrices, in tiles: windows along one axis, long ones best."""
     tiling = Tiling.of(call)
     axis = tiling.axis
-    values = lhs.reshape(*lhs.shape[:3], tiling.before, call.size[axis], tiling.after)
+    values = lhs.reshape(*lhs.shape[:3], tiling.before, call.size[axis], *tiling.tail(tiling.after))
     weights = rhs.reshape(*rhs.shape[:3], call.window[axis])
     cuts = (tiling.batches, tiling.leading, tiling.along, tiling.trailing)
 
@@ -47,13 +48,13 @@ def gemm(call: ConvCall, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
                 starts.append(cut.start(turn % cut.count))
                 turn = turn // cut.count
             after, along, before, batch = starts
-            tile = tiling.load(values, (group, batch, before, after), along)
-            summed = _multiply(tiling, tile, band).astype(jnp.dtype(call.result))
-            return lax.dynamic_update_slice(out, summed, (group, batch, jnp.zeros_like(group), before, along, after))
+            place = group, batch, jnp.zeros_like(group), before, along, *tiling.tail(after)
+            summed = _multiply(tiling, tiling.load(values, place), band).astype(jnp.dtype(call.result))
+            return lax.dynamic_update_slice(out, summed, place)
 
         return lax.fori_loop(0, prod(cut.count for cut in cuts), run_tile, out)
 
-    shape = (*call.out_shape[:3], tiling.before, tiling.along.padded, tiling.after)
+    shape = (*call.out_shape[:3], tiling.before, tiling.along.padded, *tiling.tail(tiling.after))
     out = lax.fori_loop(0, tiling.groups.count, run_group, jnp.zeros(shape, jnp.dtype(call.result)))
     return lax.slice_in_dim(out, 0, call.out[axis], axis=4).reshape(call.out_shape)
 
@@ -61,13 +62,13 @@ def gemm(call: ConvCall, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
 def _multiply(tiling: Tiling, tile: jax.Array, band: jax.Array) -> jax.Array:
     """The sum over the bands, from a tile of lhs to one of the result."""
     call, block = tiling.call, tiling.block
-    lead, after = tile.shape[:4], tile.shape[5]
+    lead, tail = tile.shape[:4], tile.shape[5:]
     reading = tiling.blocks * block
 
     def product(number: Any) -> jax.Array:
-        lines = lax.dynamic_slice_in_dim(tile, number * block, reading, 4).reshape(*lead, tiling.blocks, block, after)
+        lines = lax.dynamic_slice_in_dim(tile, number * block, reading, 4).reshape(*lead, tiling.blocks, block, *tail)
         matrix = lax.dynamic_slice_in_dim(band, number * block, block, 3)
-        return lax.dot_general(  # (group, batch, before, blocks, after, features_out, width)
+        return lax.dot_general(  # (group, batch, before, blocks, *after, features_out, width)
             lines,
             matrix,
             (((2, 5), (2, 3)), ((0,), (0,))),
@@ -81,5 +82,5 @@ def _multiply(tiling: Tiling, tile: jax.Array, band: jax.Array) -> jax.Array:
             total = total + product(number)
     else:
         total = lax.fori_loop(1, tiling.bands, lambda number, total: total + product(number), total)
-    total = jnp.transpose(total, (0, 1, 5, 2, 3, 6, 4))
-    return total.reshape(*total.shape[:4], tiling.along.size, after)
+    total = jnp.transpose(total, (0, 1, 5, 2, 3, 6, 4) if tail else (0, 1, 4, 2, 3, 5))
+    return total.reshape(*total.shape[:4], tiling.along.size, *tail)

@@ -14,9 +14,14 @@ _SOUND = {"cpu": ("float32", "complex64")}
 _ANYWHERE = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
+def sound_dtypes(platform: str) -> tuple[str, ...]:
+    """The dtypes whose convolutions may reach XLA on a platform."""
+    return _SOUND.get(platform, _ANYWHERE)
+
+
 def _serves(call: ConvCall) -> str | None:
     """XLA:CPU crashes on some float64 and complex convolutions (jaxlib 0.8 to 0.10): only float32 ones reach it."""
-    sound = _SOUND.get(platform_of(call), _ANYWHERE)
+    sound = sound_dtypes(platform_of(call))
     if call.dtype not in sound:
         return f"XLA's convolution is relied on for {', '.join(sound)} here, and this is {call.dtype}"
     return None if call.rank <= 3 else f"serves up to 3 axes, and this has {call.rank}"

@@ -13,7 +13,7 @@ from .._registry import register
 from ._bilinear import bilinear
 from ._call import ConvCall
 
-_UNROLL = 64  # points; more of them run as a loop, so that programs stay short
+_UNROLL = 32  # points; more of them run as a loop, so that programs stay short
 _FEW_FEATURES = 16  # features in times features out, up to which products are elementwise and fuse
 
 

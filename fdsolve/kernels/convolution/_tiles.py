@@ -149,33 +149,35 @@ class Tiling:
         written = lines * self.call.features_out * self.along.size
         return Cut.of(self.call.groups, min(CHANNELS, max(1, LIMIT // max(self.band_size, read, written))))
 
-    def load(self, values: jax.Array, corner: tuple[Any, ...], along: Any) -> jax.Array:
-        """What a tile of the result from point `along` reads of lhs, zeros where the window meets none of its points.
+    def tail(self, entry: Any) -> tuple[Any, ...]:
+        """An entry for the axis of the lines after, which is there only where they are more than one.
 
-        Both are (group, batch, feature, before, axis, after); `corner` is where the tile starts on the other axes.
+        An axis of one point at the end makes XLA copy the whole array for a layout that is the same.
         """
-        size, length = values.shape[4], self.loaded
-        start = self.first + along * self.call.strides[self.axis] // self.call.lhs_dilation[self.axis]
-        group, batch, before, after = corner
-        tile = (self.groups.size, self.batches.size, values.shape[2], self.leading.size, length, self.trailing.size)
+        return (entry,) if self.after > 1 else ()
 
-        def cut(place: Any, points: int) -> jax.Array:
-            zero = jnp.zeros_like(place)
-            return lax.dynamic_slice(values, (group, batch, zero, before, place, after), (*tile[:4], points, tile[5]))
+    def load(self, values: jax.Array, place: tuple[Any, ...]) -> jax.Array:
+        """What the tile of the result at `place` reads of lhs, zeros where the window meets none of its points.
+
+        All are (group, batch, feature, before, axis, after), but see `tail`.
+        """
+        stride, dilation = self.call.strides[self.axis], self.call.lhs_dilation[self.axis]
+        size, length = self.call.size[self.axis], self.loaded
+        start = self.first + place[4] * stride // dilation
+        lead = (self.groups.size, self.batches.size, self.call.features_in, self.leading.size)
+        last = self.tail(self.trailing.size)
+
+        def cut(at: Any, points: int) -> jax.Array:
+            return lax.dynamic_slice(values, (*place[:4], at, *place[5:]), (*lead, points, *last))
 
         def beyond() -> jax.Array:
             points = min(size, length)
-            place = jnp.clip(start, 0, size - points)
-            around = [(0, 0, 0)] * 4 + [(length, length, 0), (0, 0, 0)]
-            wide = lax.pad(cut(place, points), jnp.zeros((), values.dtype), around)
-            return lax.dynamic_slice_in_dim(wide, start - place + length, length, 4)
+            at = jnp.clip(start, 0, size - points)
+            around = [(length, length, 0) if axis == 4 else (0, 0, 0) for axis in range(values.ndim)]
+            wide = lax.pad(cut(at, points), jnp.zeros((), values.dtype), around)
+            return lax.dynamic_slice_in_dim(wide, start - at + length, length, 4)
 
-        furthest = (
-            self.first
-            + (self.along.padded - self.along.size)
-            * self.call.strides[self.axis]
-            // (self.call.lhs_dilation[self.axis])
-        )
+        furthest = self.first + (self.along.padded - self.along.size) * stride // dilation
         if self.first >= 0 and furthest + length <= size:
             return cut(start, length)
         if size < length:
