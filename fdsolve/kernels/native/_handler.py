@@ -33,8 +33,8 @@ SETTINGS = ("start", "steps", "levels", "parts", "split", "threads", "share")
 """The entries of the i32 array of settings; `share` counts cache lines."""
 
 
-def write_handler(module: ir.Module, tile: ir.Function, slots: Slots) -> str:
-    """Writes the handler and what it calls; its name."""
+def write_handler(module: ir.Module, tile: ir.Function, slots: Slots, direction: int) -> str:
+    """Writes the handler and what it calls; its name. `direction` is −1 where levels are counted back."""
     work = _write_worker(module, tile)
     task = _write_task(module, work)
     one_pass = _write_pass(module, work, task, slots)
@@ -61,7 +61,7 @@ def write_handler(module: ir.Module, tile: ir.Function, slots: Slots) -> str:
             one_pass,
             [frame, settings, arguments, results, *map(code.value, (start, levels, number))],
         )
-        code.store(code.add(start, levels), memory)
+        code.store(code.add(start, code.mul(levels, direction)), memory)
         code.store(code.sub(left, levels), memory, 8)
         code.store(code.add(number, 1), memory, 16)
     code.builder.ret(ir.Constant(I64, 0))

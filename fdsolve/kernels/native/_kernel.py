@@ -1,17 +1,14 @@
 """The `native` kernel in the registry: whom it serves, and its derivatives."""
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import prod
 from typing import Any
 
-import jax
-
 from .._level import Arrays
 from .._march_call import MarchCall
-from .._registry import get, register
+from .._registry import register
 
 MIN_UPDATES = 2**15
 """Points × levels; below, generating code costs more than it saves."""
@@ -38,13 +35,7 @@ def rank(call: MarchCall) -> int:
     return 10 if call.steps >= MIN_STEPS and points * call.steps >= MIN_UPDATES else -10
 
 
-def push(call: MarchCall, operands: Any, tangents: Any) -> Any:
-    """The tangent of a march: that of the portable kernel, which is linear in the tangents."""
-    portable: Callable[..., Any] = partial(get("march", "slices").function, call)
-    return jax.jvp(portable, operands, tangents)[1]
-
-
-@register("march", platform="cpu", backend="native", priority=rank, serves=why_not, tangent=push)
+@register("march", platform="cpu", backend="native", priority=rank, serves=why_not)
 def march_natively(call: MarchCall, arrays: Arrays, levels: Any, start: Any) -> Any:
     """Machine code generated from the rules, many levels a pass through tiles that stay in cache, on all processors."""
     return _generator().march(call, arrays, levels, start)

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from ...region import Box, Points
 from ._program import Program
 from ._schedule import Reach, Schedule, is_direct
 
@@ -90,6 +91,19 @@ class Layout:
         for axis in range(self.rank - 2, 1, -1):
             found.insert(0, found[0] * (self.high(axis) - self.low(axis)))
         return tuple(found)
+
+    @cached_property
+    def covers(self) -> bool:
+        """Whether every entry of the state is written at each level."""
+        for one, _ in self.program.state:
+            whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
+            left = Points.of_box(whole)
+            for operation in self.program.operations:
+                if operation.array == one.name:
+                    left = left.subtract(Points.of_box(operation.box))
+            if not left.empty:
+                return False
+        return True
 
     def is_direct(self, name: str) -> bool:
         """Whether the last level of an array is written where it ends up."""

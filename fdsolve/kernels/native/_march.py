@@ -2,22 +2,26 @@
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from llvmlite import ir
 
 from ...planning import Extent
 from ...stencil import ProfileRead, WholeRead
 from .._level import Arrays, Level
+from .._linear_map import linear_map
 from .._march_call import MarchCall
+from .._registry import get
 from .._slices import write
+from ._adjoint import adjoint_program, tangent_program
 from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
 from ._objects import load_function, object_key
@@ -39,50 +43,49 @@ class Tiling:
     threads: int
 
 
-@dataclass(frozen=True)
-class Generated:
-    """A target of XLA's custom calls and what it works on."""
-
-    target: str
-    layout: Layout
-    slots: Slots
-
-
 @lru_cache(maxsize=256)
-def layout_of(call: MarchCall) -> Layout:
-    """The program of a march, scheduled; raises Unserved."""
+def layout_of(call: MarchCall, kind: str = "march") -> Layout:
+    """The program of a march (or its "tangent", or "adjoint"), scheduled; raises Unserved."""
     program = make_program(call)
+    if kind != "march":
+        program = tangent_program(program)
+    if kind == "adjoint":
+        program = adjoint_program(program, _axes(call))
     return Layout(program, make_schedule(program))
 
 
-def refusal(call: MarchCall) -> str | None:
+def _axes(call: MarchCall) -> tuple[str, ...]:
+    """The axes of a program's arrays, at least two."""
+    return call.axes if len(call.axes) > 1 else ("", *call.axes)
+
+
+def refusal(call: MarchCall, kind: str = "march") -> str | None:
     """Why there is no code for a march; None if there is."""
     try:
-        layout_of(call)
+        layout_of(call, kind)
     except Unserved as reason:
         return str(reason)
     return None
 
 
 @lru_cache(maxsize=256)
-def generate(call: MarchCall, slots: Slots) -> Generated:
-    """Generates, compiles and registers the code of a march."""
-    layout = layout_of(call)
+def generate(call: MarchCall, kind: str, slots: Slots) -> str:
+    """Generates, compiles and registers the code of a march; the name of its target among XLA's custom calls."""
+    layout = layout_of(call, kind)
     module = ir.Module("fdsolve")
-    axes = call.axes if len(call.axes) > 1 else ("", *call.axes)
     dtypes = {name: dtype for name, _, dtype in slots.shared}
     rows = [
-        RowWriter(module, f"row_{k}", operation, axes, dtypes).write()
+        RowWriter(module, f"row_{k}", operation, _axes(call), dtypes).write()
         for k, operation in enumerate(layout.program.operations)
     ]
     extents: dict[str, Extent] = {one.name: one for one in call.structure.extents}
-    tile = TileWriter(module, layout, slots, rows, extents, axes, call.structure.time_axis).write()
-    name = write_handler(module, tile, slots)
+    tile = TileWriter(module, layout, slots, rows, extents, _axes(call), call.structure.time_axis).write()
+    name = write_handler(module, tile, slots, layout.program.direction)
     source = str(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
     _register(target, source, name, key)
-    return Generated(target, layout, slots)
+    return target
 
 
 @cache
@@ -92,61 +95,151 @@ def _register(target: str, source: str, name: str, key: str) -> None:
     jax.ffi.register_ffi_target(target, capsule, platform="cpu")
 
 
-def shared_arrays(call: MarchCall, program: Program, arrays: Arrays) -> dict[str, jax.Array]:
-    """The arrays that a program reads beside its state, by name."""
-    found: dict[str, jax.Array] = {}
-    for operation in program.operations:
+def shared_arrays(call: MarchCall, kind: str, arrays: Arrays) -> dict[str, Any]:
+    """What a program reads beside its state, by name: arrays, or what stands in their places."""
+    found: dict[str, Any] = {}
+    for operation in layout_of(call, kind).program.operations:
         for operand in operation.operands:
             if isinstance(operand, ProfileRead):
                 found[operand.name] = arrays.profiles[operand.name]
-            elif isinstance(operand, WholeRead) and operand.name == "t":
-                found["times"] = arrays.wholes["times"]
-                found["dt"] = arrays.wholes["dt"]
             elif isinstance(operand, WholeRead):
-                name = "dt" if operand.name == "passed" else operand.name
-                found[name] = arrays.wholes[name]
+                found.update(_wholes(operand.name, arrays))
         if operation.mask is not None:
             found[operation.mask] = arrays.profiles[operation.mask]
         for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
             if rule is not None and number is not None:
                 for k, const in enumerate(arrays.consts[number]):
-                    found[f"rule {number} {k}"] = jnp.asarray(const)
+                    found[f"rule {number} {k}"] = const
     return found
 
 
-def march(call: MarchCall, arrays: Arrays, levels: Levels, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
-    """Advances all fields by `call.steps` levels."""
-    layout = layout_of(call)
+def _wholes(name: str, arrays: Arrays) -> dict[str, Any]:
+    if name == "t":
+        return {"times": arrays.wholes["times"], "dt": arrays.wholes["dt"]}
+    if name.startswith("rule "):
+        _, number, k = name.split()
+        return {name: arrays.consts[int(number)][int(k)]}
+    name = "dt" if name == "passed" else name
+    return {name: arrays.wholes[name]}
+
+
+def run(
+    call: MarchCall, kind: str, arrays: Arrays, state: Sequence[jax.Array], start: Any, tiling: Tiling | None = None
+) -> list[jax.Array]:
+    """The state of a program after `call.steps` levels, the first of which has number `start`."""
+    layout = layout_of(call, kind)
     program = layout.program
-    shared = shared_arrays(call, program, arrays)
+    shared = {name: jnp.asarray(array) for name, array in shared_arrays(call, kind, arrays).items()}
     slots = Slots(
         tuple((one.name, behind) for one, kept in program.state for behind in range(kept)),
         tuple((name, tuple(array.shape), np.dtype(array.dtype).str) for name, array in shared.items()),
     )
-    made = generate(call, slots)
+    target = generate(call, kind, slots)
     tiling = tiling or choose_tiling(layout, call.steps)
     share = -(-layout.ring_bytes(layout.width(tiling.split, tiling.levels), tiling.levels) // LINE) + 2
-    settings = jnp.stack(
-        [jnp.asarray(start, jnp.int32)]
-        + [jnp.asarray(n, jnp.int32) for n in
-           (call.steps, tiling.levels, tiling.parts, tiling.split, tiling.threads, share)]
-    )  # fmt: skip
-    state = [levels[name][behind] for name, behind in slots.state]
+    numbers = (call.steps, tiling.levels, tiling.parts, tiling.split, tiling.threads, share)
+    settings = jnp.stack([jnp.asarray(start, jnp.int32), *(jnp.asarray(n, jnp.int32) for n in numbers)])
+    count = len(state)
     shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in state]
     scratch = jax.ShapeDtypeStruct(((share * tiling.threads + 1) * LINE,), np.uint8)
-    call_target = jax.ffi.ffi_call(
-        made.target,
-        (*shapes, *shapes, scratch),
-        input_output_aliases={k: k for k in range(len(state))},
-        vmap_method="sequential",
+    aliases = {k: k for k in range(count)}
+    spare: list[jax.Array] = []
+    if not layout.covers:  # what no operation writes is zero, not what the memory held
+        spare = [jnp.zeros(one.shape, one.dtype) for one in state]
+        aliases |= {count + len(shared) + 1 + k: count + k for k in range(count)}
+    run_target = jax.ffi.ffi_call(
+        target, (*shapes, *shapes, scratch), input_output_aliases=aliases, vmap_method="sequential"
     )
-    results = call_target(*state, *shared.values(), settings)
+    results = run_target(*state, *shared.values(), settings, *spare)
     passes = -(-call.steps // tiling.levels)  # the state goes there and back; where it ends is known
-    chosen = results[len(state) : 2 * len(state)] if passes % 2 else results[: len(state)]
-    new: dict[str, tuple[jax.Array, ...]] = {}
-    for (name, _), array in zip(slots.state, chosen, strict=True):
-        new[name] = (*new.get(name, ()), array)
-    return _with_ghosts(call, program, arrays, new, start)
+    return list(results[count : 2 * count] if passes % 2 else results[:count])
+
+
+def march(call: MarchCall, arrays: Arrays, levels: Levels, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
+    """Advances all fields by `call.steps` levels."""
+    program = layout_of(call).program
+    names = [(one.name, behind) for one, kept in program.state for behind in range(kept)]
+    new = _march((call, tiling), arrays, [levels[name][behind] for name, behind in names], jnp.asarray(start))
+    found: dict[str, tuple[jax.Array, ...]] = {}
+    for (name, _), array in zip(names, new, strict=True):
+        found[name] = (*found.get(name, ()), array)
+    return _with_ghosts(call, program, arrays, found, start)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _march(static: tuple[MarchCall, Tiling | None], arrays: Arrays, state: list[jax.Array], start: jax.Array) -> Any:
+    call, tiling = static
+    return run(call, "march", arrays, state, start, tiling)
+
+
+def _push(static: tuple[MarchCall, Tiling | None], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Where only the state moves, and levels are affine in it, the tangent is a march too, and has a transpose.
+
+    Otherwise the tangent is that of the portable kernel.
+    """
+    call, tiling = static
+    arrays, state, start = primals
+    result = _march(static, *primals)
+    fixed = not any(_moves(t) for t in shared_arrays(call, "march", tangents[0]).values())
+    if not fixed or refusal(call, "adjoint") is not None:
+        portable = partial(_portable, call)
+        return result, jax.jvp(
+            portable, tuple(primals), jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero)
+        )[1]
+    leaves, tree = jax.tree.flatten((arrays, start))
+
+    def forward(kept: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+        held, first = tree.unflatten(kept)
+        return run(call, "tangent", held, moving, first, tiling)
+
+    def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        held, first = tree.unflatten(kept)
+        found = run(call, "adjoint", held, cotangents, first + (call.steps - 1), tiling)
+        return _without_ghost_rows(layout_of(call).program, found)
+
+    moving = [_instantiated(t) for t in tangents[1]]
+    return result, linear_map(forward, backward, leaves, moving)
+
+
+_march.defjvp(_push, symbolic_zeros=True)
+
+
+def _is_zero(tangent: Any) -> bool:
+    return type(tangent) is SymbolicZero
+
+
+def _moves(tangent: Any) -> bool:
+    return not _is_zero(tangent) and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _instantiated(tangent: Any) -> Any:
+    if not _is_zero(tangent):
+        return tangent
+    if tangent.dtype == jax.dtypes.float0:
+        return np.zeros(tangent.shape, jax.dtypes.float0)
+    return jnp.zeros(tangent.shape, tangent.dtype)
+
+
+def _portable(call: MarchCall, arrays: Arrays, state: Sequence[jax.Array], start: Any) -> list[jax.Array]:
+    """The march by the portable kernel, on the state as a list."""
+    program, levels, given = layout_of(call).program, {}, iter(state)
+    for one, kept in program.state:
+        levels[one.name] = tuple(next(given) for _ in range(kept))
+    found = get("march", "slices").function(call, arrays, levels, start)
+    return [found[one.name][behind] for one, kept in program.state for behind in range(kept)]
+
+
+def _without_ghost_rows(program: Program, state: Sequence[jax.Array]) -> list[jax.Array]:
+    """Zeros on the ghost rows of a periodic first axis, which nothing writes."""
+    if not program.wraps:
+        return list(state)
+    found = []
+    for one, kept in program.state:
+        for array in state[len(found) : len(found) + kept]:
+            inner = jax.lax.slice_in_dim(array, one.lower[0], one.lower[0] + one.shape[0])
+            around = [(one.lower[0], one.upper[0]), *((0, 0),) * (array.ndim - 1)]
+            found.append(jnp.pad(inner, around))
+    return found
 
 
 def _with_ghosts(call: MarchCall, program: Program, arrays: Arrays, levels: Levels, start: Any) -> dict[str, Any]:

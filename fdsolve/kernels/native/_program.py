@@ -56,6 +56,7 @@ class Program:
 
     `kept` lists how many levels of an array are kept (0: it lives within the level). `wraps` tells whether the first
     axis is periodic: rows are then counted round, and `left` are the ghost pieces that need not be computed inside.
+    `direction` is −1 where levels are counted back.
     """
 
     arrays: tuple[Array, ...]
@@ -63,6 +64,7 @@ class Program:
     operations: tuple[Operation, ...]
     wraps: bool
     left: tuple[Piece, ...]
+    direction: int = 1
 
     def array(self, name: str) -> Array:
         """An array by name."""

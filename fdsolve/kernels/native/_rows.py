@@ -112,7 +112,8 @@ class RowWriter:
 
     def _mask_row(self) -> ProfileRow:
         assert self.operation.mask is not None
-        return ProfileRow(self.operation.mask, self.axes, (0,) * (len(self.axes) - 1), True)
+        space = tuple(axis for axis in self.axes if axis)
+        return ProfileRow(self.operation.mask, space, (0,) * (len(space) - 1), True)
 
     def _sources_of(self, operand: Operand) -> list[Source]:
         if isinstance(operand, StateRead):

@@ -226,9 +226,13 @@ class TileWriter:
             return self._profile_base(source, wrapped, level)
         pointer = self._pointer(2 * len(self.slots.state) + self.slots.shared_slot(source.name))
         if source.name == "times":
-            number = self.code.add(self.first, self.code.sub(level, 1 + source.behind))
+            number = self.code.sub(self._number(level), source.behind)
             pointer = self.code.add(pointer, self.code.mul(number, self.slots.itemsize("times")))
         return (pointer, (0,) * (self.layout.rank - 2)), 0
+
+    def _number(self, level: Number) -> Number:
+        """The number of a level of this pass in the march."""
+        return self.code.add(self.first, self.code.mul(self.code.sub(level, 1), self.program.direction))
 
     def _row_base(self, read: RowRead, row: Number, level: Number) -> tuple[Number, tuple[Number, ...]]:
         """The address of index 0 in a row of an array, moved as the read is, and the pitches of its middle axes."""
@@ -261,7 +265,7 @@ class TileWriter:
         for axis, move, start, step in zip(source.axes, moves, origin, pitches, strict=True):
             index: Number = move - start
             if axis == self.time_axis:
-                index = code.add(index, code.add(self.first, code.sub(level, 1)))
+                index = code.add(index, self._number(level))
             elif axis == self.axes[0]:
                 index = code.add(row, index)
             elif axis in by_axis:
