@@ -1,7 +1,8 @@
 """What was measured, kept between processes: one small file for each key, in the user's cache folder.
 
 Files are written aside and moved into place, so that readers see a whole file or none, whoever writes at the same time
-and whenever a writer dies. A file that cannot be read, or does not hold what it should, counts as absent.
+and whenever a writer dies. A file that cannot be read, or does not hold what it should, counts as absent. This module
+needs nothing but Python.
 """
 
 import contextlib
@@ -16,8 +17,6 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-import jax
 
 VARIABLE = "FDSOLVE_CACHE_DIR"
 _LEFTOVER_SECONDS = 3600.0
@@ -49,7 +48,7 @@ def versions() -> str:
 
 
 @cache
-def _processor() -> str:
+def processor() -> str:
     """The processor's name: as the system tells it, else its family."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as lines:
         for line in lines:
@@ -58,16 +57,9 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def device_kind(where: str) -> str:
-    """The device that a platform's work runs on: kind, and for processors their name and how many threads they run."""
-    if where == "cpu":
-        return f"cpu {_processor()}, {os.cpu_count()} threads"
-    return f"{where} {jax.devices()[0].device_kind}"
-
-
-def make_key(where: str, operation: str, work: str, contestants: str) -> str:
+def make_key(device: str, operation: str, work: str, contestants: str) -> str:
     """The full key of a measurement: device, versions, operation, the work's class, and who took part."""
-    return "\n".join([device_kind(where), versions(), operation, work, contestants])
+    return "\n".join([device, versions(), operation, work, contestants])
 
 
 def read(key: str) -> dict[str, Any] | None:

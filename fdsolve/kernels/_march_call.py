@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..planning import PhaseStructure, Structure
+from ._march_key import march_key
 
 
 @dataclass(frozen=True)
@@ -19,3 +20,7 @@ class MarchCall:
     axes: tuple[str, ...]
     steps: int
     platform: str
+
+    def cache_key(self) -> str | None:
+        """What a measured choice is filed under."""
+        return march_key(self.structure, self.phase, self.steps)

@@ -216,13 +216,13 @@ def _with_rules(kernel: Kernel, call: Any) -> Callable[..., Any]:
         assert transpose is not None
         backward = partial(transpose, call)
         run = jax.custom_vjp(lambda *operands: forward(*operands))
-        run.defvjp(lambda *operands: (forward(*operands), operands), lambda kept, ct: tuple(backward(kept, ct)))
+        run.defvjp(lambda *operands: (run(*operands), operands), lambda kept, ct: tuple(backward(kept, ct)))
         return run
     push = partial(tangent, call)
     run = jax.custom_jvp(lambda *operands: forward(*operands))
 
     def rule(operands: Any, tangents: Any) -> tuple[Any, Any]:
-        result = forward(*operands)
+        result = run(*operands)  # not `forward`: derivatives of derivatives need the rules too
         if transpose is None:
             return result, push(operands, tangents)
         leaves, tree = jax.tree.flatten(operands)

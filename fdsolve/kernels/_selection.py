@@ -4,10 +4,13 @@ Explicit, then the scoped overlay, then what was measured before (in this proces
 then the highest priority.
 """
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import jax
 
 from ..errors import FdsolveError, FdsolveWarning, PlanningError
 from . import _cache
@@ -156,7 +159,16 @@ def persistent_key(call: Any, serving: Sequence[Kernel]) -> str | None:
     """What a choice is filed under on disk; None for calls that cannot say."""
     describe = getattr(call, "cache_key", None)
     work = describe() if describe is not None else None
-    return None if work is None else _cache.make_key(platform_of(call), call.operation, work, fingerprint(serving))
+    if work is None:
+        return None
+    return _cache.make_key(_device_kind(platform_of(call)), call.operation, work, fingerprint(serving))
+
+
+def _device_kind(where: str) -> str:
+    """The device that a platform's work runs on: its kind; for processors their name and how many threads they run."""
+    if where == "cpu":
+        return f"cpu {_cache.processor()}, {os.cpu_count()} threads"
+    return f"{where} {jax.devices()[0].device_kind}"
 
 
 def forget() -> None:
