@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._cases import Case
-from ._equations import Heat
+from ._equations import Heat, sum_of
 
 PROBLEM = "heat2d"
 
@@ -54,7 +54,7 @@ class PyPde:
         import pde
 
         size = case.num - 2
-        grid = pde.CartesianGrid([[0, size], [0, size]], [size, size])
+        grid = pde.CartesianGrid([(0, size), (0, size)], [size, size])
         equation = pde.DiffusionPDE(diffusivity=Heat.k, bc={"virtual_point": "0"})
         self._start = pde.ScalarField(grid, case.initial()[0][1:-1, 1:-1], dtype=case.dtype)
         solver = pde.EulerSolver(equation, backend="numba")
@@ -81,7 +81,7 @@ class Findiff:
     def __init__(self, case: Case) -> None:
         import findiff
 
-        self._laplacian = findiff.FinDiff(0, 1.0, 2, acc=2) + findiff.FinDiff(1, 1.0, 2, acc=2)
+        self._laplacian: Any = sum_of([findiff.FinDiff(axis, 1.0, 2, acc=2) for axis in (0, 1)])
         self._case = case
         self._now = case.initial()[0]
 

@@ -144,7 +144,7 @@ class Code:
         branch = builder.cbranch(builder.icmp_signed("<", following, stop), body, after)
         if vectorised:
             enable = self.module.add_metadata(["llvm.loop.vectorize.enable", ir.Constant(BOOL, 1)])
-            branch.set_metadata("llvm.loop", self.module.add_metadata([f"loop {id(branch)}", enable]))
+            branch.set_metadata("llvm.loop", self.module.add_metadata([f"loop {len(self.module.metadata)}", enable]))
         builder.position_at_end(after)
 
     @contextmanager
