@@ -1,6 +1,6 @@
 """One level as a list of operations: what the generated code does, row by row."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -172,9 +172,9 @@ def _check(call: MarchCall, operation: Operation) -> None:
         for one, variable in zip(rule.operands, rule.jaxpr.invars, strict=True):
             if variable.aval.shape:
                 raise Unserved(f"a rule of `{operation.array}` reads {one} whole")
-            if isinstance(one, ProfileRead) and one.axes and one.axes[0] == structure.time_axis:
-                if operation.fraction != 1.0:
-                    raise Unserved(f"a rate of `{operation.array}` reads an array along time")
+            timed = isinstance(one, ProfileRead) and structure.time_axis in one.axes[:1]
+            if timed and operation.fraction != 1.0:
+                raise Unserved(f"a rate of `{operation.array}` reads an array along time")
         assert number is not None or not rule.consts
 
 
@@ -183,7 +183,7 @@ def _explicit(call: MarchCall, pieces: list[Piece]) -> tuple[list[Array], list[O
     structure, phase, stepper = call.structure, call.phase, call.structure.stepper
     if not isinstance(stepper, AbstractRungeKutta):
         raise Unserved(f"the stepper {stepper!r} is no explicit Runge–Kutta method")
-    tableau, given = stepper.tableau, dict(phase.given)
+    tableau, given = stepper.tableau, {name: _disjoint(boxes) for name, boxes in phase.given}
     if len(tableau.stages) > 1 and any(p.field in given and structure.is_timed(p) for p in pieces):
         raise Unserved("boundary values change in time within a step of several stages")
     if any(read.level < 0 for p in pieces for read in structure.rules[p.rule].reads):
@@ -194,13 +194,13 @@ def _explicit(call: MarchCall, pieces: list[Piece]) -> tuple[list[Array], list[O
         rename = _stage_names(stage)
         if stage:
             extra += [replace(one, name=rename(one.name, 0)[0], kept=0) for one in structure.arrays]
-            operations += _combined(call, rename, tableau.stages[stage])
+            operations += _combined(call, given, rename, tableau.stages[stage])
             operations += [_operation(call, piece, rename, time) for piece in pieces]
         for name, boxes in given.items():
             slope = replace(structure.array(name), name=f"{name} slope {stage}", kept=0)
             extra.append(slope)
             operations += _slopes(call, slope.name, name, boxes, rename, time)
-    operations += _combined(call, lambda name, level: (name, level), tableau.weights)
+    operations += _combined(call, given, lambda name, level: (name, level), tableau.weights)
     operations += [_operation(call, piece) for piece in pieces]
     return extra, operations
 
@@ -211,14 +211,30 @@ def _stage_names(stage: int) -> Callable[[str, int], tuple[str, int]]:
     return lambda name, level: (f"{name} stage {stage}", level)
 
 
+def _disjoint(boxes: Iterable[Box]) -> list[Box]:
+    """Boxes of the same points, none in two: what is added to a slope is added once."""
+    found: list[Box] = []
+    for box in boxes:
+        found += _without([box], found)
+    return found
+
+
+def _without(boxes: Iterable[Box], others: Iterable[Box]) -> list[Box]:
+    left = list(boxes)
+    for other in others:
+        left = [rest for box in left for rest in box.subtract(other)]
+    return left
+
+
 def _slopes(
     call: MarchCall, slope: str, name: str, boxes: Sequence[Box], rename: Any, time: float
 ) -> Iterator[Operation]:
     pieces = [piece for piece in call.phase.rates if piece.field == name]
-    if any(piece.mask is not None or piece.predicate is not None for piece in pieces):
+    bare = _without(boxes, [p.box for p in pieces if p.mask is None and p.predicate is None and not p.adds])
+    if bare:  # points that no rate sets everywhere: those that some add to, or set in places
         dtype = call.structure.array(name).dtype
         zero = _compose(lambda: jnp.zeros((), dtype), (), dtype)
-        yield from (Operation(slope, box, zero, None) for box in boxes)
+        yield from (Operation(slope, box, zero, None) for box in bare)
     for piece in pieces:
         made = _operation(call, piece, rename, time)
         for box in boxes:
@@ -227,10 +243,12 @@ def _slopes(
                 yield replace(made, array=slope, box=common)
 
 
-def _combined(call: MarchCall, rename: Any, weights: Sequence[float]) -> Iterator[Operation]:
+def _combined(
+    call: MarchCall, given: Mapping[str, Sequence[Box]], rename: Any, weights: Sequence[float]
+) -> Iterator[Operation]:
     """uⁿ⁻¹ + Δt Σ wᵢ kᵢ on the boxes that rates fill."""
     rank = len(call.axes)
-    for name, boxes in call.phase.given:
+    for name, boxes in given.items():
         dtype = np.dtype(call.structure.array(name).dtype)
         used = [i for i, weight in enumerate(weights) if weight]
         reads = [StateRead(name, -1, (0,) * rank)]
