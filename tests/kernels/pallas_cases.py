@@ -131,11 +131,15 @@ def acoustic(dtype):
 def lower_for_gpu(function, *operands):
     """The program of a function for an NVIDIA GPU, which need not be there."""
     leaves, tree = jax.tree.flatten(operands)  # what JAX notes of arguments would not pass as arrays in dataclasses
-    traced = jax.jit(lambda *given: function(*tree.unflatten(given))).trace(*leaves)
-    try:
+
+    def lower():
+        traced = jax.jit(lambda *given: function(*tree.unflatten(given))).trace(*leaves)
         return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+    try:
+        return lower()
     except RuntimeError:  # newer versions of JAX want to know which one
         device = jax.sharding.AbstractDevice("NVIDIA H200", 1, "gpu")  # type: ignore[call-arg]
         mesh = jax.sharding.AbstractMesh((1,), ("device",), abstract_device=device)
         with jax.sharding.use_abstract_mesh(mesh):
-            return traced.lower(lowering_platforms=("cuda",)).as_text()
+            return lower()
