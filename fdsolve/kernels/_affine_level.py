@@ -62,7 +62,9 @@ def unknowns(call: MarchCall, march: AffineMarch, levels: Levels) -> Levels:
     }
 
 
-def completed(call: MarchCall, march: AffineMarch, arrays: Arrays, values: dict[str, jax.Array]) -> dict[str, jax.Array]:
+def completed(
+    call: MarchCall, march: AffineMarch, arrays: Arrays, values: dict[str, jax.Array]
+) -> dict[str, jax.Array]:
     """Padded arrays with the given values at the unknown points, and all that holds around them."""
     current = {}
     for one in march.fields:
@@ -80,9 +82,7 @@ def completed(call: MarchCall, march: AffineMarch, arrays: Arrays, values: dict[
     return level.current
 
 
-def assembled(
-    call: MarchCall, march: AffineMarch, arrays: Arrays, reached: dict[tuple[str, int], jax.Array]
-) -> Levels:
+def assembled(call: MarchCall, march: AffineMarch, arrays: Arrays, reached: dict[tuple[str, int], jax.Array]) -> Levels:
     """Padded arrays of all levels held."""
     result: dict[str, list[jax.Array]] = {one.name: [] for one in march.fields}
     for age in range(march.held):

@@ -190,7 +190,7 @@ class Mirrored(AbstractLine):
 
     @property
     def _unit(self) -> complex:
-        return 1 if self.low.parity == 1 else 1j
+        return 1 + 0j if self.low.parity == 1 else 1j
 
     def forward(self, values: jax.Array, axis: int) -> jax.Array:
         if jnp.iscomplexobj(values):

@@ -178,9 +178,7 @@ def _reads(structure: Structure, march_pieces: tuple[Piece, ...]) -> list[tuple[
     return [(piece, read) for piece in march_pieces for read in structure.rules[piece.rule].reads]
 
 
-def _line(
-    structure: Structure, small: Any, images: Images, name: str, box: Box, axis: int
-) -> AbstractLine | str:
+def _line(structure: Structure, small: Any, images: Images, name: str, box: Box, axis: int) -> AbstractLine | str:
     """How a field continues along an axis: told by the first points beyond its ends."""
     start, size = box.start[axis], box.shape[axis]
     if not any(read.offset[axis] for _, read in _reads(structure, small.main)):

@@ -122,6 +122,6 @@ def _tableau_of(a: tuple[float, ...], b: tuple[float, ...], order: int) -> Table
 
 def _scaled_sum(factor: float, register: Values, slope: Values) -> Values:
     return {
-        name: tuple(np.asarray(factor, s.real.dtype) * q + s for q, s in zip(register[name], boxes, strict=True))
+        name: tuple(np.asarray(factor, s.dtype) * q + s for q, s in zip(register[name], boxes, strict=True))
         for name, boxes in slope.items()
     }
