@@ -73,6 +73,10 @@ def _with_named_constants(operation: Operation, predicate: bool = False) -> Trac
     return make_traced(jex.ClosedJaxpr(jaxpr, []), (*operands, *rule.operands), rule.dtype)
 
 
+_TARGET = WholeRead("cotangent")
+"""Stands for the cotangent of what an operation wrote."""
+
+
 @dataclass(frozen=True)
 class _Term:
     """What entry y of an array gave to entry y − offset, through one read of an operation.
@@ -111,6 +115,7 @@ class _Transpose:
     def __init__(self, program: Program, axes: tuple[str, ...]):
         self.source, self.axes = program, axes
         self.kept = {one.name: kept for one, kept in program.state}
+        self.pulls: dict[tuple[int, int], Traced] = {}
         self.rules = [_with_named_constants(op) for op in program.operations]
         if program.wraps and any(op.box.start[0] > 0 or op.box.stop[0] < self._rows() for op in program.operations):
             raise Unserved("rules change along a periodic axis")
@@ -226,7 +231,7 @@ class _Transpose:
 
     def _pulled(self, term: _Term, operands: dict[Operand, Any]) -> Any:
         """The weight of a read times the cotangent of what was written, as a function of operands."""
-        operation, rule = self.source.operations[term.operation], self.rules[term.operation]
+        operation = self.source.operations[term.operation]
         back = tuple(-o for o in term.offset)
         in_state = operation.array in self.kept
         if in_state and not term.complete:
@@ -234,22 +239,16 @@ class _Transpose:
         else:
             target = StateRead(f"{operation.array} adjoint", 0, back)
         operands[target] = self.source.dtype
-        reads = [k for k, o in enumerate(rule.operands) if isinstance(o, StateRead)]
-        named = self._named(rule, term, operands)
+        pulled = self._pull(term.operation, term.read)
+        named = [target if operand == _TARGET else self._shifted(operand, term) for operand in pulled.operands]
+        for operand, variable in zip(named, pulled.jaxpr.invars, strict=True):
+            operands[operand] = variable.aval.dtype
         tests = [self._test(operation, term, operands)]
         tests += [self._test(self.source.operations[k], term, operands) for k in term.later]
+        weigh = pulled.function(pulled.consts)
 
         def run(known: dict[Operand, Any]) -> Any:
-            given = [jnp.zeros((), rule.dtype) if k in reads else known[o] for k, o in enumerate(named)]
-
-            def of_reads(*state: Any) -> Any:
-                every = list(given)
-                for k, value in zip(reads, state, strict=True):
-                    every[k] = value
-                return rule.function(rule.consts)(*every)
-
-            _, pull = jax.vjp(of_reads, *[given[k] for k in reads])
-            value = pull(known[target])[reads.index(term.read)]
+            value = weigh(*(known[o] for o in named))
             for number, test in enumerate(tests):
                 held = test(known)
                 if held is not None:
@@ -258,6 +257,34 @@ class _Transpose:
             return value
 
         return run
+
+    def _pull(self, number: int, read: int) -> Traced:
+        """The weight of a read times a cotangent, as a rule of what the weight depends on and of the cotangent."""
+        if (number, read) not in self.pulls:
+            rule = self.rules[number]
+            reads = [k for k, o in enumerate(rule.operands) if isinstance(o, StateRead)]
+            others = [k for k in range(len(rule.operands)) if k not in reads]
+
+            def run(cotangent: Any, *values: Any) -> Any:
+                every = [jnp.zeros((), rule.dtype)] * len(rule.operands)
+                for k, value in zip(others, values, strict=True):
+                    every[k] = value
+
+                def of_reads(*state: Any) -> Any:
+                    given = list(every)
+                    for k, value in zip(reads, state, strict=True):
+                        given[k] = value
+                    return rule.function(rule.consts)(*given)
+
+                _, pull = jax.vjp(of_reads, *[every[k] for k in reads])
+                return pull(cotangent)[reads.index(read)]
+
+            avals = [rule.jaxpr.invars[k].aval for k in others]
+            specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+            closed = jax.make_jaxpr(run)(jax.ShapeDtypeStruct((), rule.dtype), *specs)
+            operands = (_TARGET, *(rule.operands[k] for k in others))
+            self.pulls[number, read] = make_traced(closed, operands, rule.dtype)
+        return self.pulls[number, read]
 
     def _test(self, operation: Operation, term: _Term, operands: dict[Operand, Any]) -> Any:
         """Whether an operation acts at the entry that a term comes from; None for always."""
@@ -324,14 +351,20 @@ def _ordered(operations: Sequence[Operation]) -> list[Operation]:
     left, done = list(operations), []
     while left:
         ready = [
-            op for op in left
-            if not any(
-                read.level == 0 and read.field == other.array and not op.box.shift(read.offset).intersect(other.box).empty
-                for read in op.reads for other in left if other is not op
-            )
+            op for op in left if not any(_reads_of(op, other) for other in left if other is not op)
         ]  # fmt: skip
         if not ready:
             raise Unserved("operations of one level read each other in a circle")
         done += ready
         left = [op for op in left if op not in ready]
     return done
+
+
+def _reads_of(operation: Operation, other: Operation) -> bool:
+    """Whether an operation reads, at its own level, what another one writes."""
+    return any(
+        read.level == 0
+        and read.field == other.array
+        and not operation.box.shift(read.offset).intersect(other.box).empty
+        for read in operation.reads
+    )

@@ -42,7 +42,8 @@ def write_handler(module: ir.Module, tile: ir.Function, slots: Slots, direction:
     (frame,) = code.arguments
     extension = code.load(frame, _EXTENSION)
     with code.when(code.builder.icmp_signed("!=", extension, ir.Constant(I64, 0))):
-        with code.when(code.equal(code.load(extension, _EXTENSION_TYPE, I32), 1)):
+        asked = code.equal(code.load(extension, _EXTENSION_TYPE, I32), 1)
+        with code.when(asked):
             _answer_metadata(code, frame, extension)
     arguments, results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
     count = len(slots.state)

@@ -178,7 +178,7 @@ def _push(static: tuple[MarchCall, Tiling | None], primals: Any, tangents: Any) 
     Otherwise the tangent is that of the portable kernel.
     """
     call, tiling = static
-    arrays, state, start = primals
+    arrays, _, start = primals
     result = _march(static, *primals)
     fixed = not any(_moves(t) for t in shared_arrays(call, "march", tangents[0]).values())
     if not fixed or refusal(call, "adjoint") is not None:
