@@ -177,6 +177,7 @@ def _march_kernel(structure: Structure, segment: Segment) -> Kernel | None:
     """The kernel that marches through a segment; None where levels are computed one by one here."""
     name = dict(structure.kernels).get("march", "slices")
     alone = len(segment.phases) == 1 and structure.recording is None and not segment.starting
+    alone = alone and segment.stop - segment.start > 1  # one level alone is not worth a program of its own
     return get("march", name) if name != "slices" and alone else None
 
 

@@ -13,6 +13,9 @@ from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
 from ._schedule import Reach
 
+NEAR = 16
+"""Rows from the ends of the first axis that count as at a wall."""
+
 
 @dataclass(frozen=True)
 class _Span:
@@ -141,12 +144,39 @@ class TileWriter:
         with code.loop(first, last) as turn, code.loop(lowest, code.add(self.levels, 1)) as level:
             base = code.sub(turn, code.mul(code.sub(level, 1), schedule.skew))
             with code.when(code.below(0, level)):
-                for number in range(len(self.program.operations)):
-                    self._operation(number, base, level)
+                for numbers, near in self._runs():
+                    if near is None:
+                        self._operation(numbers[0], base, level)
+                        continue
+                    below, above = near
+                    with code.when(code.builder.or_(code.below(base, below), code.below(above - 1, base))):
+                        for number in numbers:
+                            self._operation(number, base, level)
             for one, kept in self.program.state:
                 for behind in range(kept):
                     if behind or not self.layout.is_direct(one.name):
                         self._copy(one.name, behind, base, level)
+
+    def _runs(self) -> list[tuple[list[int], tuple[int, int] | None]]:
+        """The operations in order; those in a row that fill a few rows at the walls alone share one question.
+
+        With each run the turns, counted from a level's start, before and from which any of them has rows.
+        """
+        size, runs = self.layout.size(0), []
+        for number, operation in enumerate(self.program.operations):
+            start, stop = operation.box.start[0], operation.box.stop[0]
+            delay = self.schedule.delays[number]
+            low, high = stop <= NEAR, start >= size - NEAR
+            if self.program.wraps or size < 4 * NEAR or not (low or high):
+                runs.append(([number], None))
+                continue
+            below, above = (stop + delay, 2**62) if low else (-(2**62), start + delay)
+            if runs and runs[-1][1] is not None:
+                numbers, near = runs[-1]
+                runs[-1] = ([*numbers, number], (max(near[0], below), min(near[1], above)))
+            else:
+                runs.append(([number], (below, above)))
+        return runs
 
     def _operation(self, number: int, base: Number, level: Number) -> None:
         code, operation = self.code, self.program.operations[number]
@@ -168,7 +198,8 @@ class TileWriter:
         with code.when(inside):
             start, stop = self._limits(self.along_columns, self.schedule.columns, number, left)
             start, stop = code.most(start, box.start[1]), code.least(stop, box.stop[1])
-            self._row(number, row, wrapped, level, (start, stop))
+            with code.when(code.below(start, stop)):
+                self._row(number, row, wrapped, level, (start, stop))
 
     def _limits(self, span: _Span, reach: Reach, number: int, left: Number) -> tuple[Number, Number]:
         code = self.code
@@ -198,8 +229,7 @@ class TileWriter:
             box = operation.box
             if axis == rank - 1:
                 start, stop = second if axis == 1 else (box.start[axis], box.stop[axis])
-                with code.when(code.below(start, stop)):
-                    call(start, code.sub(stop, start))
+                call(start, code.sub(stop, start))
                 return
             start, stop = second if axis == 1 else (box.start[axis], box.stop[axis])
             with code.loop(start, stop) as index:
