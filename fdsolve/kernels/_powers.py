@@ -17,7 +17,6 @@ import numpy as np
 from jax import lax
 
 from ..planning import Structure
-from ..region import Box
 from ..schemes import Part, Values
 from ._affine_level import Levels, Rates, assembled, completed, next_level, unknowns
 from ._affine_lines import AbstractLine

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from .march_cases import WALLS, box, call_of, difference, dot_products
 
 import fdsolve as fd
 from fdsolve.kernels import get
 from fdsolve.schemes import AdamsBashforth, CarpenterKennedy, StormerVerlet, Strang, derivative, laplacian
+
+from .march_cases import WALLS, box, call_of, difference, dot_products
 
 B = fd.boundary
 CASES = [

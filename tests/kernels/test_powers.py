@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from .march_cases import box, call_of, difference, dot_products
 
 import fdsolve as fd
 from fdsolve.kernels import get
 from fdsolve.schemes import Midpoint, derivative, laplacian
+
+from .march_cases import box, call_of, difference, dot_products
 
 B = fd.boundary
 CASES = [
