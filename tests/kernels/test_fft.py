@@ -92,7 +92,7 @@ def test_complex_fields(walls: Any) -> None:
 
 @pytest.mark.parametrize("dtype, bound", [(jnp.float64, 1e-10), (jnp.float32, 2e-3)])
 def test_a_heat_mode_decays_by_its_symbol_for_a_hundred_thousand_steps(dtype: Any, bound: float) -> None:
-    n, steps, r = 64, 100_000, 0.2
+    n, steps, r = 64, 100_000, 0.002
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=steps + 1), x=fd.Axis(0.0, 1.0, num=n + 1)), dtype=dtype)
     u[...] = lambda u, r: u["t-1"] + r * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
     u[0] = lambda x: jnp.sin(jnp.pi * x)
@@ -134,7 +134,7 @@ def refused(rule: Any, *walls: Any, **options: Any) -> str:
     """Why the kernel does not serve a march on eleven nodes."""
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=41), x=fd.Axis(0.0, 1.0, num=11)))
     u[...], u[0] = rule, 0.0
-    for side, wall in zip((0, -1), walls, strict=True):
+    for side, wall in zip((0, -1)[: len(walls)], walls, strict=True):
         u[dict(x=side)] = wall
     call, _ = call_of(u, 9, **options)
     return get("march", "fft").refusal(call) or "served"
