@@ -83,7 +83,8 @@ def conv(
     features, batches = check_groups(values.shape, weights.shape, feature_group_count, batch_group_count)
     window = [dilate(n, d) for n, d in zip(weights.shape[2:], apart, strict=True)]
     pads = parse_padding(padding, values.shape[2:], window, strides, spread)
-    result = parse_result(preferred_element_type, jnp.result_type(values.dtype, weights.dtype))
+    widest = values.dtype if jnp.iscomplexobj(values) else weights.dtype
+    result = parse_result(preferred_element_type, widest)
     values, pairs = fill_padding(values, pads, spread)
     _check_room(values.shape[2:], spread, pairs)
     run = partial(

@@ -144,10 +144,18 @@ class Tiling:
     @property
     def groups(self) -> Cut:
         """The groups, in tiles."""
+        return Cut.of(self.call.groups, min(CHANNELS, max(1, LIMIT // self.held)))
+
+    @property
+    def held(self) -> int:
+        """Entries that a tile of one group takes: what is read, the band and the sum, thrice.
+
+        As they are, as the matrix product wants them, and what makes them.
+        """
         lines = self.batches.size * self.leading.size * self.trailing.size
         read = lines * self.call.features_in * self.loaded
-        written = lines * self.call.features_out * self.along.size
-        return Cut.of(self.call.groups, min(CHANNELS, max(1, LIMIT // max(self.band_size, read, written))))
+        summed = lines * self.call.features_out * self.along.size
+        return 3 * (read + self.band_size + summed)
 
     def tail(self, entry: Any) -> tuple[Any, ...]:
         """An entry for the axis of the lines after, which is there only where they are more than one.
@@ -208,8 +216,8 @@ def why_not(call: ConvCall) -> str | None:
     tiling = Tiling.of(call)
     if tiling.block > BLOCK:
         return f"serves strides up to {BLOCK} times the dilation of lhs, and this is {call.strides}"
-    if tiling.band_size > LIMIT:
-        return f"the banded matrices of a group hold at most {LIMIT} entries, and these have {tiling.band_size}"
+    if tiling.held > LIMIT:
+        return f"a tile holds at most {LIMIT} entries, and with this window and features it has {tiling.held}"
     return None
 
 
@@ -220,13 +228,9 @@ def _is_idle(call: ConvCall, axis: int) -> bool:
 
 
 def tile_bound(call: ConvCall) -> int:
-    """Bytes that the kernel holds at a time, beside operands and result: a tile read, the band, a tile summed.
+    """Bytes that the kernel holds at a time, beside operands, result and at most one copy of lhs in another layout.
 
-    Each is there once as it is and once as the matrix product wants it.
+    No more than `LIMIT` entries of the sum.
     """
     tiling = Tiling.of(call)
-    lines = tiling.batches.size * tiling.leading.size * tiling.trailing.size
-    read = lines * call.features_in * tiling.loaded * jnp.dtype(call.dtype).itemsize
-    band = tiling.band_size * jnp.dtype(call.dtype).itemsize
-    summed = lines * call.features_out * tiling.along.size * call.accumulator.itemsize
-    return 2 * tiling.groups.size * (read + band + summed)
+    return tiling.groups.size * tiling.held * max(call.accumulator.itemsize, jnp.dtype(call.dtype).itemsize)
