@@ -54,6 +54,11 @@ def recurrence(
     dtype = common_dtype(b, [a] if initial is None else [a, initial])
     a, b = a.astype(dtype), b.astype(dtype)
     of_vectors = a.ndim == b.ndim + 1
+    if a.ndim > b.ndim and not (of_vectors and b.ndim > 1 and a.shape[-2:] == (b.shape[-1],) * 2):
+        raise DeclarationError(
+            f"{WHAT}: `a` holds numbers and broadcasts to `b`, or square matrices for vectors along the last axis of "
+            f"`b`; got the shapes {a.shape} and {b.shape}."
+        )
     axes = b.ndim - 1 if of_vectors else b.ndim
     if not -axes <= axis < axes:
         raise DeclarationError(f"{WHAT}: `axis` is one of the {axes} axes of `b` it can run along; got {axis}.")
