@@ -16,7 +16,7 @@ from ._affine_pieces import stencil_calls
 from ._level import Arrays
 from ._march_call import MarchCall
 from ._registry import available, detect_platform
-from ._scopes import overlaid, resolve, show_known
+from ._scopes import resolve, show_known
 from ._selection import Choice, failed, note_failure, refusal_of, select
 
 OPERATIONS = ("march", "stencil")
@@ -59,7 +59,23 @@ def choose_kernels(
         )
     explicit = "tune" if option == "tune" else asked
     found = [_choose_march(structure, axes, explicit, operands), _choose_stencil(structure, explicit)]
-    return tuple(one for one in found if one is not None)
+    chosen = tuple(one for one in found if one is not None)
+    wanted = {operation: name for operation, name in asked.items() if name not in ("auto", "slices")}
+    if wanted and not any(one.operation in wanted for one in chosen):
+        raise PlanningError(
+            f"The kernel `{next(iter(wanted.values()))}` has nothing to do in this solve. "
+            f"{' '.join(_why_absent(structure, operation) for operation in wanted)} "
+            f'Leave the choice to kernel="auto".'
+        )
+    return chosen
+
+
+def _why_absent(structure: Structure, operation: str) -> str:
+    """Why a solve does not have an operation."""
+    if operation == "march":
+        return "A march takes two levels or more of one structure, and there are none."
+    reasons = "; ".join(f"{label} {why}" for label, why in stencil_calls(structure)[1].items())
+    return f"Stencils are rules that are affine with constant weights, and none is: {reasons}."
 
 
 def kernels_of(chosen: Sequence[Chosen]) -> dict[Piece, str]:
@@ -93,13 +109,6 @@ def give_up(chosen: Sequence[Chosen], error: Exception) -> None:
 def _choose_stencil(structure: Structure, explicit: Any) -> Chosen | None:
     calls, others = stencil_calls(structure)
     if not calls:
-        name = overlaid("stencil") if explicit == "tune" else explicit.get("stencil")
-        if name not in (None, "auto", "slices") and set(explicit) <= {"stencil"}:
-            reasons = "; ".join(f"{label} {why}" for label, why in others.items())
-            raise PlanningError(
-                f"The kernel `{name}` serves rules that are affine with constant weights, and none is here: {reasons}. "
-                f'Leave the choice to kernel="auto".'
-            )
         return None
     ranked = sorted(calls, key=lambda call: -int(np.prod(call.shape)))
     choice = select(ranked[0], explicit)

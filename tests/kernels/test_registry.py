@@ -1,6 +1,7 @@
 """The registry: what may be registered, what is found, and a kernel's own rules of differentiation."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import jax
@@ -210,3 +211,12 @@ def test_a_transpose_alone_serves_reverse_mode():
     assert jax.grad(f)(X).tolist() == [3.0, -4.0]
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(f, (X,), (V,))
+
+
+def test_the_catalogue_has_the_table_of_all_kernels():
+    """To write it anew: `python -c "import fdsolve; print(fdsolve.kernels.support_table())"`."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "catalogue" / "kernels.md"
+    assert (
+        page.read_text(encoding="utf-8").split("## What there is\n")[1].split("\n\n", 1)[1].strip()
+        == kernels.support_table()
+    )

@@ -285,9 +285,15 @@ def test_a_stencil_kernel_asked_for_where_no_rule_is_a_stencil():
     u[...] = lambda u: 0.1 * u["t-1", "x-1"] ** 2
     u[dict(x=0)] = u[0] = 0.25
     with pytest.raises(
-        fd.PlanningError, match=r"kernel `reference` serves rules that are affine .* `lambda` .* is not affine"
+        fd.PlanningError, match=r"`reference` has nothing to do .* affine .*: `lambda` .* is not affine"
     ):
         fd.plan(u, kernel={"stencil": "reference"})
+    still = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=5)))
+    still[...] = lambda x: x
+    with pytest.raises(
+        fd.PlanningError, match=r"`fft` has nothing to do in this solve. A march takes two levels or more"
+    ):
+        fd.plan(still, kernel="fft")
 
 
 def test_a_kernel_that_no_solve_uses():

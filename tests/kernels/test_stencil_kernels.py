@@ -1,6 +1,7 @@
 """Every kernel for stencils: the reference's answer, its own transpose, linear in values and weights, whole solves."""
 
 import itertools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -53,10 +54,10 @@ def calls(draw, dtypes=DTYPES):
 
 
 @given(calls(), st.integers(0, 99))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_the_reference_is_the_definition(call, seed):
     values, weights = operands(call, seed)
-    found = kernels.get("stencil", "reference")(call, jnp.asarray(values), jnp.asarray(weights))
+    found = jax.jit(partial(kernels.get("stencil", "reference"), call))(values, weights)
     assert found.dtype == call.dtype and found.shape == call.shape
     np.testing.assert_allclose(found, loop(call, values, weights), rtol=0, atol=16 * eps(call))
 
@@ -170,10 +171,8 @@ def declare(seed, dtype):
     return u, v
 
 
-@pytest.mark.parametrize(
-    "seed, dtype, name", [(0, "float64", OTHERS), (1, "float32", OTHERS), (2, "float64", ["reference"])]
-)
-def test_whole_solves_agree_with_slices_gradients_too(seed, dtype, name):
+@pytest.mark.parametrize("seed, dtype, names", [(0, "float64", OTHERS), (1, "float32", NAMES)])
+def test_whole_solves_agree_with_slices_gradients_too(seed, dtype, names):
     fields = declare(seed, dtype)
     tolerance = 1e-12 if dtype == "float64" else 1e-4
 
@@ -186,7 +185,7 @@ def test_whole_solves_agree_with_slices_gradients_too(seed, dtype, name):
         return (*histories, slope)
 
     wanted = solve("slices")
-    for one in name:
+    for one in names:
         if one == "slices":
             continue
         call = StencilCall((6, 7), np.dtype(dtype).str, ((0, -1), (-1, 0), (1, 0)))
