@@ -105,7 +105,7 @@ def make_program(call: MarchCall) -> Program:
         _check(call, operation)
     if len(call.axes) == 1:
         return Program(tuple(map(_lift_array, arrays)), kept, tuple(map(_lift, operations)), False, ())
-    wraps, operations, left = _unwrap(call, operations, pieces)
+    wraps, operations, left = _unwrap(call, arrays, operations, pieces)
     return Program(arrays, kept, tuple(operations), wraps, left)
 
 
@@ -269,7 +269,7 @@ def _compose(function: Callable[..., Any], operands: tuple[Operand, ...], dtype:
 
 
 def _unwrap(
-    call: MarchCall, operations: list[Operation], pieces: list[Piece]
+    call: MarchCall, arrays: Sequence[Array], operations: list[Operation], pieces: list[Piece]
 ) -> tuple[bool, list[Operation], tuple[Piece, ...]]:
     """Leaves out the ghost rows of a periodic first axis: rows are counted round instead."""
     sizes = {one.shape[0] for one in call.structure.arrays}
@@ -289,8 +289,29 @@ def _unwrap(
     rest = [op for op in operations if op not in ghosts]
     if not ghosts or any(op.box.stop[0] <= 0 or op.box.start[0] >= size for op in rest):
         return False, operations, ()
+    whole = [_all_round(call.axes[0], arrays, op, size) for op in rest]
+    if not all(whole):
+        return False, operations, ()
     rules = call.structure.rules
     left = [piece for piece in pieces if repeats(piece.field, piece.box, rules[piece.rule])]
     left += [piece for piece in pieces if piece.box.start[0] < 0 < piece.box.stop[0] or piece.box.stop[0] > size]
-    rows = Box((0, *(-(2**31),) * (len(call.axes) - 1)), (size, *(2**31,) * (len(call.axes) - 1)))
-    return True, [replace(op, box=op.box.intersect(rows)) for op in rest], tuple(left)
+    return True, [op for op in whole if op is not None], tuple(left)
+
+
+def _all_round(axis: str, arrays: Sequence[Array], operation: Operation, size: int) -> Operation | None:
+    """An operation on rows counted round; None where what it does beyond an end is not what it does at the other.
+
+    Hidden arrays are held where they are read, perhaps from one row before the first to one before the last.
+    """
+    box = operation.box
+    one = next(one for one in arrays if one.name == operation.array)
+    if one.kept and min(one.lower[0], one.upper[0]) < 0:
+        return None
+    if not one.hidden or (box.start[0] >= 0 and box.stop[0] <= size):
+        return replace(operation, box=box.with_range(0, max(box.start[0], 0), min(box.stop[0], size)))
+    placed = operation.mask is not None or any(
+        isinstance(read, ProfileRead) and axis in read.axes for read in operation.operands
+    )
+    if placed or box.shape[0] < size:
+        return None
+    return replace(operation, box=box.with_range(0, 0, size))
