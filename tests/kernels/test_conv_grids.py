@@ -10,7 +10,7 @@ from fdsolve.kernels import conv, conv_transpose
 RESTRICTION = jnp.asarray([0.25, 0.5, 0.25])
 PROLONGATION = jnp.asarray([0.5, 1.0, 0.5])
 RANDOM = np.random.default_rng(1)
-KERNELS = ["auto", "taps", "gemm"]
+KERNELS = ["taps", "gemm"]
 
 
 def restrict(fine: jax.Array, kernel: str = "auto") -> jax.Array:

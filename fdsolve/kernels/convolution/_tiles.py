@@ -148,14 +148,14 @@ class Tiling:
 
     @property
     def held(self) -> int:
-        """Entries that a tile of one group takes: what is read, the band and the sum, thrice.
+        """Entries that a tile of one group takes: the band and the sum thrice, what is read six times.
 
-        As they are, as the matrix product wants them, and what makes them.
+        As they are, as the matrix product wants them, and what makes them, for which a tile is read with zeros around.
         """
         lines = self.batches.size * self.leading.size * self.trailing.size
         read = lines * self.call.features_in * self.loaded
         summed = lines * self.call.features_out * self.along.size
-        return 3 * (read + self.band_size + summed)
+        return 6 * read + 3 * (self.band_size + summed)
 
     def tail(self, entry: Any) -> tuple[Any, ...]:
         """An entry for the axis of the lines after, which is there only where they are more than one.
