@@ -2,7 +2,9 @@
 
 import gc
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ["MPLBACKEND"] = "Agg"  # also for the subprocesses that tests start
 
@@ -10,6 +12,9 @@ os.environ["MPLBACKEND"] = "Agg"  # also for the subprocesses that tests start
 # taken back once read, so that scripts which tests start (examples, the README) run as users run them.
 given_flags = os.environ.get("XLA_FLAGS")
 os.environ["XLA_FLAGS"] = f"{given_flags or ''} --xla_backend_optimization_level=0".strip()
+
+# Measured choices and machine code of tests are kept among themselves.
+os.environ.setdefault("FDSOLVE_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"fdsolve-tests-{os.getuid()}"))
 
 import hypothesis
 import jax

@@ -1,6 +1,6 @@
 """A few words over the LLVM builder: whole numbers, memory, loops and branches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,13 +17,13 @@ Number = Any
 class Code:
     """Emits into one function; whole numbers known beforehand are folded."""
 
-    def __init__(self, module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type], internal: bool = True):
+    def __init__(self, module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type], internal: bool = True):
         self.module = module
         self.function = ir.Function(module, ir.FunctionType(result, arguments), name)
         self.function.attributes.add("nounwind")
         if internal:
             self.function.linkage = "internal"
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.builder: Any = ir.IRBuilder(self.function.append_basic_block("entry"))
 
     @property
     def arguments(self) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 import llvmlite
 from llvmlite import binding
+
+from .._cache import cache_folder
 
 _FORM = "1"
 """Changes when what stands in the files does."""
@@ -33,29 +34,18 @@ def object_key(source: str) -> str:
     return hashlib.sha256("\0".join((*about, source)).encode()).hexdigest()
 
 
-def cache_folder() -> Path:
-    """Where machine code is kept: `FDSOLVE_CACHE_DIR`, or the user's cache."""
-    if chosen := os.environ.get("FDSOLVE_CACHE_DIR"):
-        return Path(chosen) / "native"
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "fdsolve" / "native"
-
-
 def load_function(source: str, name: str, key: str | None = None) -> int:
     """The address of a function of a module, for as long as the process lives."""
-    path = cache_folder() / f"{key or object_key(source)}.o"
+    folder = cache_folder()
+    path = None if folder is None else folder / "native" / f"{key or object_key(source)}.o"
     with contextlib.suppress(OSError, ValueError, RuntimeError):
-        stored = path.read_bytes()
+        stored = path.read_bytes() if path is not None else b""
         digest, code = stored[:32], stored[32:]
         if hashlib.sha256(code).digest() == digest:
             return _link(code, name)
     code = _compile(source)
-    _keep(path, hashlib.sha256(code).digest() + code)
+    if path is not None:
+        _keep(path, hashlib.sha256(code).digest() + code)
     return _link(code, name)
 
 

@@ -45,7 +45,7 @@ def stored_type(dtype: Any) -> ir.Type:
 def unsupported(jaxpr: Any) -> str | None:
     """Why a scalar jaxpr has no LLVM code here; None where it has."""
     for variable in (*jaxpr.constvars, *jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)):
-        aval = variable.aval
+        aval: Any = variable.aval
         if aval.shape != ():
             return f"it computes with an array of shape {aval.shape} at each point"
         if llvm_type(aval.dtype) is None:
@@ -73,7 +73,7 @@ def _inner(eqn: Any) -> Any:
 class Scalars:
     """Emits scalar code with a builder, in a module that declares what it calls."""
 
-    def __init__(self, module: ir.Module, builder: ir.IRBuilder):
+    def __init__(self, module: ir.Module, builder: Any):
         self.module, self.builder = module, builder
 
     def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
