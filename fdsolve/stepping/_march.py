@@ -223,7 +223,8 @@ def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
     """`count` steps from level `start` on, `turn` of them unrolled."""
     if count == 1:
         return step(carry, start)
-    numbers = jnp.arange(count)
+    start = jnp.asarray(start)
+    numbers = jnp.arange(count, dtype=start.dtype)
     carry, _ = lax.scan(lambda c, k: (step(c, start + k), None), carry, numbers, unroll=min(turn, count))
     return carry
 

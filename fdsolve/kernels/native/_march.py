@@ -27,19 +27,20 @@ from ._layout import LINE, Layout, Slots
 from ._objects import load_function, object_key
 from ._program import Program, Unserved, make_program
 from ._rows import RowWriter
-from ._schedule import make_schedule
+from ._schedule import MAX_REACH, make_schedule
 from ._tile import TileWriter
 
 Levels = Mapping[str, tuple[jax.Array, ...]]
+Static = tuple[MarchCall, "Tiling | None", Any]
+"""A march, its tiling, and the tree of its arrays."""
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a march is cut: levels a pass, tiles along the first two axes, threads."""
+    """How a march is cut: levels a pass at most, tiles along the first axis, threads."""
 
     levels: int
     parts: int
-    split: int
     threads: int
 
 
@@ -62,9 +63,14 @@ def _axes(call: MarchCall) -> tuple[str, ...]:
 def refusal(call: MarchCall, kind: str = "march") -> str | None:
     """Why there is no code for a march; None if there is."""
     try:
-        layout_of(call, kind)
+        layout = layout_of(call, kind)
     except Unserved as reason:
         return str(reason)
+    least = layout.schedule.least
+    if call.steps < least:
+        return f"it takes at least {least} levels at a time, and this is {call.steps}"
+    if layout.program.wraps and layout.halo(-(-call.steps // (call.steps // least))) > layout.size(0):
+        return "the first axis is too short for what is read beyond its ends"
     return None
 
 
@@ -80,7 +86,7 @@ def generate(call: MarchCall, kind: str, slots: Slots) -> str:
     ]
     extents: dict[str, Extent] = {one.name: one for one in call.structure.extents}
     tile = TileWriter(module, layout, slots, rows, extents, _axes(call), call.structure.time_axis).write()
-    name = write_handler(module, tile, slots, layout.program.direction)
+    name = write_handler(module, tile, layout, slots)
     source = str(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
@@ -106,7 +112,10 @@ def shared_arrays(call: MarchCall, kind: str, arrays: Arrays) -> dict[str, Any]:
                 found.update(_wholes(operand.name, arrays))
         if operation.mask is not None:
             found[operation.mask] = arrays.profiles[operation.mask]
-        for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
+        for rule, number in (
+            (operation.rule, operation.number),
+            (operation.predicate, operation.held),
+        ):
             if rule is not None and number is not None:
                 for k, const in enumerate(arrays.consts[number]):
                     found[f"rule {number} {k}"] = const
@@ -124,7 +133,12 @@ def _wholes(name: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def run(
-    call: MarchCall, kind: str, arrays: Arrays, state: Sequence[jax.Array], start: Any, tiling: Tiling | None = None
+    call: MarchCall,
+    kind: str,
+    arrays: Arrays,
+    state: Sequence[jax.Array],
+    start: Any,
+    tiling: Tiling | None = None,
 ) -> list[jax.Array]:
     """The state of a program after `call.steps` levels, the first of which has number `start`."""
     layout = layout_of(call, kind)
@@ -136,30 +150,52 @@ def run(
     )
     target = generate(call, kind, slots)
     tiling = tiling or choose_tiling(layout, call.steps)
-    share = -(-layout.ring_bytes(layout.width(tiling.split, tiling.levels), tiling.levels) // LINE) + 2
-    numbers = (call.steps, tiling.levels, tiling.parts, tiling.split, tiling.threads, share)
+    passes, tiling = _fitted(layout, call.steps, tiling)
+    share = -(-layout.ring_bytes(tiling.levels) // LINE) + 2
+    halos = 2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows()
+    numbers = (call.steps, passes, tiling.parts, tiling.threads, share)
     settings = jnp.stack([jnp.asarray(start, jnp.int32), *(jnp.asarray(n, jnp.int32) for n in numbers)])
-    count = len(state)
     shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in state]
-    scratch = jax.ShapeDtypeStruct(((share * tiling.threads + 1) * LINE,), np.uint8)
-    aliases = {k: k for k in range(count)}
-    spare: list[jax.Array] = []
-    if not layout.covers:  # what no operation writes is zero, not what the memory held
-        spare = [jnp.zeros(one.shape, one.dtype) for one in state]
-        aliases |= {count + len(shared) + 1 + k: count + k for k in range(count)}
+    scratch = jax.ShapeDtypeStruct(((share * tiling.threads + 1) * LINE + halos,), np.uint8)
+    aliases = {k: k for k in range(len(state))}
     run_target = jax.ffi.ffi_call(
-        target, (*shapes, *shapes, scratch), input_output_aliases=aliases, vmap_method="sequential"
+        target,
+        (*shapes, scratch),
+        input_output_aliases=aliases,
+        vmap_method="sequential",
     )
-    results = run_target(*state, *shared.values(), settings, *spare)
-    passes = -(-call.steps // tiling.levels)  # the state goes there and back; where it ends is known
-    return list(results[count : 2 * count] if passes % 2 else results[:count])
+    return list(run_target(*state, *shared.values(), settings)[: len(state)])
 
 
-def march(call: MarchCall, arrays: Arrays, levels: Levels, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
+def _fitted(layout: Layout, steps: int, tiling: Tiling) -> tuple[int, Tiling]:
+    """The number of passes, and the tiling as far as it can be: tiles no lower than the rows beside them."""
+    rows, least, levels = (
+        layout.size(0),
+        layout.schedule.least,
+        max(1, min(tiling.levels, steps)),
+    )
+    while layout.program.wraps and levels > least and layout.halo(levels) > rows:
+        levels -= 1
+    passes = max(1, min(-(-steps // levels), steps // least))
+    levels = -(-steps // passes)
+    room = max(layout.halo(levels), 2 * MAX_REACH)
+    parts = max(1, min(tiling.parts, rows // room))
+    return passes, Tiling(levels, parts, min(tiling.threads, parts))
+
+
+def march(
+    call: MarchCall,
+    arrays: Arrays,
+    levels: Levels,
+    start: Any,
+    tiling: Tiling | None = None,
+) -> dict[str, Any]:
     """Advances all fields by `call.steps` levels."""
     program = layout_of(call).program
     names = [(one.name, behind) for one, kept in program.state for behind in range(kept)]
-    new = _march((call, tiling), arrays, [levels[name][behind] for name, behind in names], jnp.asarray(start))
+    leaves, form = jax.tree.flatten(arrays)
+    state = [levels[name][behind] for name, behind in names]
+    new = _march((call, tiling, form), leaves, state, jnp.asarray(start))
     found: dict[str, tuple[jax.Array, ...]] = {}
     for (name, _), array in zip(names, new, strict=True):
         found[name] = (*found.get(name, ()), array)
@@ -167,24 +203,28 @@ def march(call: MarchCall, arrays: Arrays, levels: Levels, start: Any, tiling: T
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _march(static: tuple[MarchCall, Tiling | None], arrays: Arrays, state: list[jax.Array], start: jax.Array) -> Any:
-    call, tiling = static
-    return run(call, "march", arrays, state, start, tiling)
+def _march(static: Static, leaves: list[jax.Array], state: list[jax.Array], start: jax.Array) -> Any:
+    """The march; its arrays come as leaves, since tangents that stand in their places are no arrays."""
+    call, tiling, form = static
+    return run(call, "march", form.unflatten(leaves), state, start, tiling)
 
 
-def _push(static: tuple[MarchCall, Tiling | None], primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     """Where only the state moves, and levels are affine in it, the tangent is a march too, and has a transpose.
 
     Otherwise the tangent is that of the portable kernel.
     """
-    call, tiling = static
-    arrays, _, start = primals
+    call, tiling, form = static
+    arrays, start = form.unflatten(primals[0]), primals[2]
     result = _march(static, *primals)
-    fixed = not any(_moves(t) for t in shared_arrays(call, "march", tangents[0]).values())
+    moved = {id(leaf) for leaf, tangent in zip(primals[0], tangents[0], strict=True) if _moves(tangent)}
+    fixed = not any(id(one) in moved for one in shared_arrays(call, "march", arrays).values())
     if not fixed or refusal(call, "adjoint") is not None:
-        portable = partial(_portable, call)
+        portable = partial(_portable, call, form)
         return result, jax.jvp(
-            portable, tuple(primals), jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero)
+            portable,
+            tuple(primals),
+            jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero),
         )[1]
     leaves, tree = jax.tree.flatten((arrays, start))
 
@@ -220,12 +260,14 @@ def _instantiated(tangent: Any) -> Any:
     return jnp.zeros(tangent.shape, tangent.dtype)
 
 
-def _portable(call: MarchCall, arrays: Arrays, state: Sequence[jax.Array], start: Any) -> list[jax.Array]:
+def _portable(
+    call: MarchCall, form: Any, leaves: Sequence[jax.Array], state: Sequence[jax.Array], start: Any
+) -> list[jax.Array]:
     """The march by the portable kernel, on the state as a list."""
     program, levels, given = layout_of(call).program, {}, iter(state)
     for one, kept in program.state:
         levels[one.name] = tuple(next(given) for _ in range(kept))
-    found = get("march", "slices").function(call, arrays, levels, start)
+    found = get("march", "slices").function(call, form.unflatten(leaves), levels, start)
     return [found[one.name][behind] for one, kept in program.state for behind in range(kept)]
 
 
@@ -247,7 +289,15 @@ def _with_ghosts(call: MarchCall, program: Program, arrays: Arrays, levels: Leve
     found = dict(levels)
     for behind in range(max(kept for _, kept in program.state) if program.left else 0):
         current = {name: held[behind] for name, held in found.items() if len(held) > behind}
-        level = Level(call.structure, arrays, current, {}, start + call.steps - 1 - behind, 1.0, None)
+        level = Level(
+            call.structure,
+            arrays,
+            current,
+            {},
+            start + call.steps - 1 - behind,
+            1.0,
+            None,
+        )
         for piece in program.left:
             if piece.field in level.current:
                 storage = call.structure.array(piece.field)
@@ -265,8 +315,8 @@ def num_threads() -> int:
     return max(1, os.cpu_count() or 1)
 
 
-CACHE = 384 * 1024
-"""Bytes of one processor's own cache that rings may fill."""
+CACHE = 3 * 2**19
+"""Bytes that the rings of one tile may fill: a share of the cache that all processors have in common."""
 SMALL = 2**15
 """Points below which one thread does all."""
 
@@ -274,14 +324,11 @@ SMALL = 2**15
 def choose_tiling(layout: Layout, steps: int) -> Tiling:
     """Levels a pass so that rings stay in cache, and a tile for each thread."""
     points = prod(layout.program.arrays[0].shape)
-    threads = num_threads() if points >= SMALL else 1
     rows = layout.size(0)
-    parts = max(1, min(threads, rows // layout.schedule.least))
-    threads = min(threads, parts)
+    threads = num_threads() if points >= SMALL else 1
+    parts = max(1, min(threads, rows // (2 * MAX_REACH)))
     levels = 1
     for more in (2, 4, 8, 16, 32):
-        margin = layout.margin(layout.schedule.rows, more)
-        fits = layout.ring_bytes(layout.width(1, more), more) <= CACHE
-        if more <= steps and fits and 8 * margin <= rows // parts and margin <= rows // 2:
+        if more <= steps and layout.ring_bytes(more) <= CACHE and 16 * layout.halo(more) <= rows // parts:
             levels = more
-    return Tiling(levels, parts, 1, threads)
+    return Tiling(levels, parts, min(threads, parts))
