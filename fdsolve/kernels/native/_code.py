@@ -17,7 +17,9 @@ Number = Any
 class Code:
     """Emits into one function; whole numbers known beforehand are folded."""
 
-    def __init__(self, module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type], internal: bool = True):
+    def __init__(
+        self, module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type], internal: bool = True
+    ):
         self.module = module
         self.function = ir.Function(module, ir.FunctionType(result, arguments), name)
         self.function.attributes.add("nounwind")

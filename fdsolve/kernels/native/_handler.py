@@ -9,6 +9,7 @@ from llvmlite import ir
 from ._code import POINTER, VOID, Code, Number
 from ._layout import (
     DONE,
+    HALOS,
     HOLDERS,
     LEVELS,
     LINE,
@@ -17,27 +18,32 @@ from ._layout import (
     POINTERS,
     SCRATCH,
     SHARE,
-    SPLIT,
     START,
-    TILES,
     WORKERS,
+    Layout,
     Slots,
 )  # fmt: skip
 from ._scalar import I32, I64
 
-_EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = 8, 16, 24, 72, 112  # of the call frame
+_EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = (
+    8,
+    16,
+    24,
+    72,
+    112,
+)  # of the call frame
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
-SETTINGS = ("start", "steps", "levels", "parts", "split", "threads", "share")
-"""The entries of the i32 array of settings; `share` counts cache lines."""
+SETTINGS = ("start", "steps", "passes", "parts", "threads", "share")
+"""The entries of the i32 array of settings; `share`, a thread's scratch, counts cache lines."""
 
 
-def write_handler(module: ir.Module, tile: ir.Function, slots: Slots, direction: int) -> str:
-    """Writes the handler and what it calls; its name. `direction` is −1 where levels are counted back."""
+def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
+    """Writes the handler and what it calls; its name."""
     work = _write_worker(module, tile)
     task = _write_task(module, work)
-    one_pass = _write_pass(module, work, task, slots)
+    one_pass = _write_pass(module, work, task, layout, slots)
     code = Code(module, "fdsolve_march", I64, [I64], internal=False)
     (frame,) = code.arguments
     extension = code.load(frame, _EXTENSION)
@@ -45,26 +51,14 @@ def write_handler(module: ir.Module, tile: ir.Function, slots: Slots, direction:
         asked = code.equal(code.load(extension, _EXTENSION_TYPE, I32), 1)
         with code.when(asked):
             _answer_metadata(code, frame, extension)
-    arguments, results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
-    count = len(slots.state)
-    settings = _data(code, arguments, count + len(slots.shared))
+    settings = _data(code, code.load(frame, _ARGUMENTS), len(slots.state) + len(slots.shared))
     values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SETTINGS)}
-    memory = code.table(4)  # start of the pass, steps left, pass number
-    code.store(values["start"], memory)
-    code.store(values["steps"], memory, 8)
-    code.store(0, memory, 16)
-    with code.forever() as leave:
-        left = code.load(memory, 8)
-        leave(code.below(left, 1))
-        levels = code.least(values["levels"], left)
-        start, number = code.load(memory), code.load(memory, 16)
-        code.builder.call(
-            one_pass,
-            [frame, settings, arguments, results, *map(code.value, (start, levels, number))],
-        )
-        code.store(code.add(start, code.mul(levels, direction)), memory)
-        code.store(code.sub(left, levels), memory, 8)
-        code.store(code.add(number, 1), memory, 16)
+    steps, passes = values["steps"], values["passes"]
+    with code.loop(0, passes) as number:  # levels are shared out evenly
+        done = code.div(code.mul(number, steps), passes)
+        levels = code.sub(code.div(code.mul(code.add(number, 1), steps), passes), done)
+        start = code.add(values["start"], code.mul(done, layout.program.direction))
+        code.builder.call(one_pass, [frame, settings, code.value(start), code.value(levels)])
     code.builder.ret(ir.Constant(I64, 0))
     return code.function.name
 
@@ -89,7 +83,7 @@ def _write_worker(module: ir.Module, tile: ir.Function) -> ir.Function:
     (control,) = code.arguments
     worker = code.count(control, WORKERS, 1)
     scratch = code.add(code.load(control, SCRATCH), code.mul(worker, code.load(control, SHARE)))
-    tiles = code.load(control, TILES)
+    tiles = code.load(control, PARTS)
     with code.forever() as leave:
         number = code.count(control, NEXT, 1)
         leave(code.builder.icmp_signed(">=", number, tiles))
@@ -114,36 +108,84 @@ def _release(code: Code, control: Number) -> None:
         code.call("free", VOID, code.pointer(control))
 
 
-def _write_pass(module: ir.Module, work: ir.Function, task: ir.Function, slots: Slots) -> ir.Function:
-    """pass(frame, settings, arguments, results, start, levels, number): some levels, all tiles."""
-    code = Code(module, "one_pass", VOID, [I64] * 7)
-    frame, settings, arguments, results, start, levels, number = code.arguments
+def _write_pass(
+    module: ir.Module,
+    work: ir.Function,
+    task: ir.Function,
+    layout: Layout,
+    slots: Slots,
+) -> ir.Function:
+    """pass(frame, settings, start, levels): some levels, all tiles."""
+    code = Code(module, "one_pass", VOID, [I64] * 4)
+    frame, settings, start, levels = code.arguments
     count, shared = len(slots.state), len(slots.shared)
-    control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * (2 * count + shared + 1))))
-    parts, split, threads, share = (code.load(settings, 4 * SETTINGS.index(name), I32)
-                                    for name in ("parts", "split", "threads", "share"))  # fmt: skip
-    tiles = code.mul(parts, split)
-    for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (tiles, TILES), (0, WORKERS), (parts, PARTS),
-                      (start, START), (levels, LEVELS), (split, SPLIT), (code.mul(share, LINE), SHARE)):  # fmt: skip
+    arguments, results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
+    control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * (count + shared + 1))))
+    parts, threads, share = (code.load(settings, 4 * SETTINGS.index(name), I32)
+                             for name in ("parts", "threads", "share"))  # fmt: skip
+    scratch = code.round_up(_data(code, results, count), LINE)
+    rings = code.mul(code.mul(share, LINE), threads)
+    for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS), (start, START),
+                      (levels, LEVELS), (code.mul(share, LINE), SHARE), (scratch, SCRATCH),
+                      (code.add(scratch, rings), HALOS)):  # fmt: skip
         code.store(value, control, at)
-    scratch = code.round_up(_data(code, results, 2 * count), LINE)
-    code.store(scratch, control, SCRATCH)
-    odd = code.equal(code.builder.and_(number, ir.Constant(I64, 1)), 1)
     for k in range(count):
-        first, second = _data(code, results, k), _data(code, results, count + k)
-        given = code.choose(code.equal(number, 0), _data(code, arguments, k), first)
-        code.store(code.choose(odd, second, given), control, POINTERS + 8 * k)
-        code.store(code.choose(odd, first, second), control, POINTERS + 8 * (count + k))
+        code.store(_data(code, results, k), control, POINTERS + 8 * k)
     for k in range(shared):
-        code.store(_data(code, arguments, count + k), control, POINTERS + 8 * (2 * count + k))
+        code.store(_data(code, arguments, count + k), control, POINTERS + 8 * (count + k))
+    _save_halos(code, control, parts, levels, layout, slots)
     _schedule(code, frame, control, task, threads)
     code.builder.call(work, [control])
     with code.forever() as leave:
-        leave(code.builder.icmp_signed(">=", code.count(control, DONE, 0), tiles))
+        leave(code.builder.icmp_signed(">=", code.count(control, DONE, 0), parts))
         code.call("sched_yield", I32)
     _release(code, control)
     code.builder.ret_void()
     return code.function
+
+
+def _save_halos(
+    code: Code,
+    control: Number,
+    parts: Number,
+    levels: Number,
+    layout: Layout,
+    slots: Slots,
+) -> None:
+    """Keeps the rows beside each tile, which other tiles write over while it still reads them."""
+    size, wraps = layout.size(0), layout.program.wraps
+    halo = code.add(code.mul(levels, layout.schedule.rows.growth), layout.halo(0))
+    with code.loop(0, parts) as part:
+        at = code.add(
+            code.load(control, HALOS),
+            code.mul(code.mul(part, 2), code.mul(halo, layout.halo_rows())),
+        )
+        start = code.div(code.mul(part, size), parts)
+        stop = code.div(code.mul(code.add(part, 1), size), parts)
+        first, last = code.equal(part, 0), code.equal(code.add(part, 1), parts)
+        for slot, (name, _) in enumerate(slots.state):
+            one, pitch = layout.program.array(name), layout.pitches(name)[0]
+            zero = code.add(code.load(control, POINTERS + 8 * slot), one.lower[0] * pitch)
+            end = one.shape[0] + one.upper[0]
+            for row, outer, other in (
+                (code.sub(start, halo), first, size),
+                (stop, last, -size),
+            ):
+                if wraps:
+                    source, count = code.choose(outer, code.add(row, other), row), halo
+                else:  # beyond the first and the last tile there is nothing
+                    source, count = (
+                        row,
+                        code.choose(outer, 0, code.least(halo, code.sub(end, row))),
+                    )
+                with code.when(code.below(0, count)):
+                    values = (
+                        at,
+                        code.add(zero, code.mul(source, pitch)),
+                        code.mul(count, pitch),
+                    )
+                    code.call("memcpy", I64, *map(code.value, values))
+                at = code.add(at, code.mul(halo, pitch))
 
 
 def _schedule(code: Code, frame: Number, control: Number, task: ir.Function, threads: Number) -> None:

@@ -6,17 +6,17 @@ from math import prod
 
 import numpy as np
 
-from ...region import Box, Points
+from ._code import Number
 from ._program import Program
-from ._schedule import Reach, Schedule, is_direct
+from ._schedule import Schedule
 
 LINE = 64
 """Bytes of a cache line."""
 
-NEXT, DONE, HOLDERS, TILES, WORKERS, PARTS, START, LEVELS, SPLIT, SCRATCH, SHARE = (8 * k for k in range(11))
+NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS = (8 * k for k in range(10))
 """Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …"""
 POINTERS = 8 * 12
-"""Where the control block's table of pointers starts: state read, state written, shared arrays."""
+"""Where the control block's table of pointers starts: state, shared arrays."""
 
 
 @dataclass(frozen=True)
@@ -86,56 +86,35 @@ class Layout:
         """Bytes from entry to entry of a ring, along the axes from the second to the last but one."""
         if self.rank == 2:
             return ()
-        pitch = round_up(self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE, LINE)
+        pitch = round_up(
+            self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE,
+            LINE,
+        )
         found = [pitch if pitch % 1024 else pitch + LINE]
         for axis in range(self.rank - 2, 1, -1):
             found.insert(0, found[0] * (self.high(axis) - self.low(axis)))
         return tuple(found)
 
-    @cached_property
-    def covers(self) -> bool:
-        """Whether every entry of the state is written at each level."""
-        for one, _ in self.program.state:
-            whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
-            left = Points.of_box(whole)
-            for operation in self.program.operations:
-                if operation.array == one.name:
-                    left = left.subtract(Points.of_box(operation.box))
-            if not left.empty:
-                return False
-        return True
+    def halo(self, levels: Number) -> Number:
+        """Rows beyond a tile that it reads of the state, with as many levels a pass."""
+        rows = self.schedule.rows
+        return levels * rows.growth + max((*rows.below, *rows.above), default=0) + self.schedule.reads
 
-    def is_direct(self, name: str) -> bool:
-        """Whether the last level of an array is written where it ends up."""
-        kept = dict((one.name, kept) for one, kept in self.program.state)
-        return name in kept and is_direct(self.schedule, self.program, name)
+    def halo_rows(self) -> int:
+        """Bytes of one row of each array of the state."""
+        return sum(kept * self.pitches(one.name)[0] for one, kept in self.program.state)
 
-    def margin(self, reach: Reach, levels: int) -> int:
-        """How far beyond a tile anything is computed, with as many levels a pass."""
-        return max((*reach.below, *reach.above), default=0) + levels * reach.growth
+    def ring_bytes(self, levels: int) -> int:
+        """Bytes of the rings of a tile."""
+        rows = sum(self.schedule.rings[one.name] for one in self.program.arrays)
+        return rows * self.ring_pitch() * levels + 2 * LINE
 
-    def ring_bytes(self, width: int, levels: int) -> int:
-        """Bytes of the rings of a tile `width` wide along the second axis."""
-        return sum(
-            self.schedule.rings[one.name] * self.ring_pitch(width) * (levels - self.is_direct(one.name))
-            for one in self.program.arrays
-        ) + 2 * LINE  # fmt: skip
-
-    def ring_pitch(self, width: int) -> int:
+    def ring_pitch(self) -> int:
         """Bytes from row to row of a ring."""
         inner = self.inner_pitches()
         if inner:
-            return inner[0] * width + LINE
-        return round_up(self.item * width + LINE, LINE) + LINE
-
-    def width(self, split: int, levels: int) -> int:
-        """The widest window of a tile along the second axis, cut into `split` parts."""
-        whole = self.high(1) - self.low(1)
-        if split == 1:
-            return whole
-        margin = self.margin(self.schedule.columns, levels)
-        ghosts = max(-self.low(1), self.high(1) - self.size(1))
-        return min(whole, -(-self.size(1) // split) + 2 * margin + ghosts + 1)
+            return inner[0] * (self.high(1) - self.low(1)) + LINE
+        return round_up(self.item * (self.high(1) - self.low(1)) + LINE, LINE) + LINE
 
     def alignment(self) -> int:
         """The index along the last axis whose entries rings align: where the largest operation starts."""

@@ -18,23 +18,30 @@ MAX_REACH = 32
 
 @dataclass(frozen=True)
 class Reach:
-    """How far beyond a tile each operation computes, below and above, along one axis; and more for each level."""
+    """Rows beyond a tile that each operation computes, below and above; and more for each level."""
 
     below: tuple[int, ...]
     above: tuple[int, ...]
     growth: int
-    splits: bool
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Delays by operation, the skew, rows that rings hold by array, and reaches along the first two axes."""
+    """Delays by operation, the skew, and rows that rings hold by array; how the state is written over itself.
+
+    `reads` is how many rows away levels before are read. Arrays in `direct` can be written where they stand by a pass
+    of at least `fewest` levels; else rows are copied there `late` turns after they are computed. Passes of fewer levels
+    than `least` would write over what is still read.
+    """
 
     delays: tuple[int, ...]
     skew: int
     rings: dict[str, int]
     rows: Reach
-    columns: Reach
+    reads: int
+    direct: frozenset[str]
+    fewest: int
+    late: int
     least: int
 
 
@@ -52,12 +59,25 @@ def make_schedule(program: Program) -> Schedule:
     """The schedule of a program of at least two axes; raises Unserved where rows read each other far apart."""
     edges = _edges(program)
     skew, delays = _delays(program, edges)
-    least = 2 * MAX_REACH
-    rows = _reach(program, edges, 0, least)
-    if not rows.splits:
-        raise Unserved(f"rows further than {MAX_REACH} apart read each other at one level")
-    columns = _reach(program, edges, 1, least)
-    return Schedule(delays, skew, _rings(program, edges, skew, delays), rows, columns, least)
+    rows = _reach(program, edges)
+    direct = frozenset(
+        one.name
+        for one, _ in program.state
+        if not any(rows.below[i] or rows.above[i] for i, op in enumerate(program.operations) if op.array == one.name)
+    )
+    late, fewest, least = _overwriting(program, edges, skew, delays)
+    reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
+    return Schedule(
+        delays,
+        skew,
+        _rings(program, edges, skew, delays, late),
+        rows,
+        reads,
+        direct,
+        fewest,
+        late,
+        least,
+    )
 
 
 def _edges(program: Program) -> list[_Edge]:
@@ -83,7 +103,12 @@ def _delays(program: Program, edges: list[_Edge]) -> tuple[int, tuple[int, ...]]
     operations = program.operations
     for skew in range(4 * MAX_REACH):
         constraints = [
-            (e.reader, e.writer, e.offset[0] - skew * e.lag + (e.lag == 0 and e.writer >= e.reader)) for e in edges
+            (
+                e.reader,
+                e.writer,
+                e.offset[0] - skew * e.lag + (e.lag == 0 and e.writer >= e.reader),
+            )
+            for e in edges
         ]
         constraints += [
             (b, a, 0)
@@ -112,51 +137,72 @@ def _longest(count: int, constraints: Sequence[tuple[int, int, int]]) -> list[in
     return None
 
 
-def _reach(program: Program, edges: list[_Edge], axis: int, least: int) -> Reach:
-    """How far beyond a tile along one axis operations must compute; none may be cut where that is far."""
-    size = max(one.shape[axis] for one in program.arrays)
-    wraps = program.wraps and axis == 0
-    count, sides = len(program.operations), []
+def _reach(program: Program, edges: list[_Edge]) -> Reach:
+    """How far beyond a tile operations must compute."""
+    size, least = max(one.shape[0] for one in program.arrays), 2 * MAX_REACH
+    count = len(program.operations)
     for growth in range(MAX_REACH + 1):
         sides = []
         for sign in (-1, 1):
             constraints = []
             for e in edges:
                 box = program.operations[e.reader].box
-                if not wraps and _inside(box, axis, e.offset[axis], sign, size, least):
-                    continue
-                constraints.append((e.writer, e.reader, sign * e.offset[axis] - growth * e.lag))
+                if program.wraps or not _inside(box, e.offset[0], sign, size, least):
+                    constraints.append((e.writer, e.reader, sign * e.offset[0] - growth * e.lag))
             sides.append(_longest(count, constraints))
-        if all(side is not None and max(side, default=0) <= MAX_REACH for side in sides):
-            below, above = (tuple(side) for side in sides)
-            return Reach(below, above, growth, True)
-    return Reach((0,) * count, (0,) * count, 0, False)
+        below, above = sides
+        if below is not None and above is not None and max([*below, *above]) <= MAX_REACH:
+            return Reach(tuple(below), tuple(above), growth)
+    raise Unserved(f"rows further than {MAX_REACH} apart read each other at one level")
 
 
-def _inside(box: Box, axis: int, offset: int, sign: int, size: int, least: int) -> bool:
+def _inside(box: Box, offset: int, sign: int, size: int, least: int) -> bool:
     """Whether all that a box near a wall reads lies in the tile at that wall, which is at least `least` wide."""
-    if sign > 0:
-        return box.stop[axis] + offset <= least
-    return box.start[axis] + offset >= size - least
+    return box.stop[0] + offset <= least if sign > 0 else box.start[0] + offset >= size - least
 
 
-def _rings(program: Program, edges: list[_Edge], skew: int, delays: tuple[int, ...]) -> dict[str, int]:
+def _overwriting(program: Program, edges: list[_Edge], skew: int, delays: tuple[int, ...]) -> tuple[int, int, int]:
+    """How late rows must be copied to where the state stands, and the fewest levels with which this and writing
+    there at once come after the last reading of what stood there.
+
+    Level h of an array is written over level 0, and level h − k over level −k, which is read at level l − k through a
+    read l levels back: S·(h − l) must be at least the delay of that reading behind the writing.
+    """
+    kept = {one.name: levels for one, levels in program.state}
+    first = {name: min(d for d, op in zip(delays, program.operations, strict=True) if op.array == name) for name in kept
+             if any(op.array == name for op in program.operations)}  # fmt: skip
+    last = {
+        name: max(d for d, op in zip(delays, program.operations, strict=True) if op.array == name) for name in first
+    }
+    late, fewest, least = 0, 1, 1
+    for e in edges:
+        name = program.operations[e.writer].array
+        if name not in kept or not e.lag:
+            continue
+        behind = delays[e.reader] - e.offset[0]
+        same = program.operations[e.reader].array == name and not any(e.offset)
+        for h in range(1, 8 * MAX_REACH):
+            gap = skew * (h - e.lag) - behind + first[name]
+            if gap > 0 or (gap == 0 and (e.lag < h or (same and e.lag == h))):
+                fewest = max(fewest, h)
+                break
+        else:
+            raise Unserved("levels are read further back than they can be written over")
+        late = max(late, behind - last[name])
+        if kept[name] > 1:
+            least = max(least, kept[name], e.lag)
+    if max(kept.values()) > 1:
+        least = max(least, fewest)
+    return late, fewest, least
+
+
+def _rings(program: Program, edges: list[_Edge], skew: int, delays: tuple[int, ...], late: int) -> dict[str, int]:
     """Rows to hold of each array: from the first writing of a row to the last reading of it; a power of two."""
     found = {}
     for one in program.arrays:
         writers = [delays[i] for i, op in enumerate(program.operations) if op.array == one.name]
         last = [delays[e.reader] + skew * e.lag - e.offset[0] for e in edges
                 if program.operations[e.writer].array == one.name]  # fmt: skip
-        rows = max([*last, *writers, 0]) - min([*writers, 0]) + 1
+        rows = max([*last, *(w + late for w in writers), 0]) - min([*writers, 0]) + 1
         found[one.name] = 1 << (rows - 1).bit_length()
     return found
-
-
-def is_direct(schedule: Schedule, program: Program, name: str) -> bool:
-    """Whether the last level of an array can be written where it ends up: no operation reaches beyond its tile."""
-    return all(
-        not reach.below[i] and not reach.above[i]
-        for reach in (schedule.rows, schedule.columns)
-        for i, operation in enumerate(program.operations)
-        if operation.array == name
-    )
