@@ -1,0 +1,100 @@
+"""Machine code on disk: found again, made again where it is damaged, done without where there is no folder."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fdsolve.kernels.native import _objects
+from fdsolve.kernels.native._objects import load_function
+
+SOURCE = """
+define i64 @answer(i64 %x) {{
+  %y = mul i64 %x, {factor}
+  ret i64 %y
+}}
+"""
+PROGRAM = """
+import jax
+jax.config.update("jax_platforms", "cpu")
+import fdsolve as fd
+grid = fd.Grid(t=fd.Time(0.0, 1.0, num=6), x=fd.Axis(0.0, 1.0, num=7), y=fd.Axis(0.0, 1.0, num=5))
+u = fd.Field("u", grid)
+u[...], u[0] = lambda u: 0.5 * u["t-1"], lambda x, y: x + y
+print(float(fd.solve(u, save=fd.final(), kernel="native").final["u"].sum()))
+"""
+
+
+def answer(factor: int, of: int = 3) -> int:
+    """What the generated function makes of a number."""
+    address = load_function(SOURCE.format(factor=factor), "answer")
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(of)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for machine code."""
+    monkeypatch.setenv("FDSOLVE_CACHE_DIR", str(tmp_path))
+    return tmp_path / "native"
+
+
+def test_code_is_kept_where_the_variable_says_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answer(7) == 21
+    (kept,) = folder.iterdir()
+    assert kept.suffix == ".o"
+
+    def refuse(source: str) -> bytes:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(_objects, "_compile", refuse)
+    assert answer(7) == 21
+    with pytest.raises(AssertionError, match="compiled again"):
+        answer(8)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "other code"])
+def test_a_damaged_file_is_made_again(folder: Path, damage: str) -> None:
+    assert answer(5) == 15
+    (kept,) = folder.iterdir()
+    whole = kept.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 0xFF
+    contents = {"cut": whole[: len(whole) // 2], "empty": b"", "changed": bytes(changed), "other code": b"x" * 500}
+    kept.write_bytes(contents[damage])
+    assert answer(5) == 15
+    assert kept.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    for place in (str(file), ""):
+        monkeypatch.setenv("FDSOLVE_CACHE_DIR", place)
+        assert answer(9) == 27
+    assert file.read_text() == "no folder"
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_writer_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert answer(11) == 33
+    assert list(folder.iterdir()) == []
+
+
+def test_processes_that_compile_at_once_share_one_file(tmp_path: Path) -> None:
+    environment = {**os.environ, "FDSOLVE_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    found = [one.communicate(timeout=300)[0].strip() for one in started]
+    assert [one.returncode for one in started] == [0, 0]
+    assert found[0] == found[1]
+    assert abs(float(found[0]) - 35 / 2**5) < 1e-5
+    assert [one.suffix for one in (tmp_path / "native").iterdir()] == [".o"]
