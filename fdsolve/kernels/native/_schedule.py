@@ -180,7 +180,12 @@ def _overwriting(program: Program, edges: list[_Edge], skew: int, delays: tuple[
         if name not in kept or not e.lag:
             continue
         behind = delays[e.reader] - e.offset[0]
-        same = program.operations[e.reader].array == name and not any(e.offset)
+        earlier = zip(delays[: e.reader], program.operations[: e.reader], strict=True)
+        same = (  # the reader itself writes over what it reads, and none before it does
+            program.operations[e.reader].array == name
+            and not any(e.offset)
+            and all(op.array != name or d > first[name] for d, op in earlier)
+        )
         for h in range(1, 8 * MAX_REACH):
             gap = skew * (h - e.lag) - behind + first[name]
             if gap > 0 or (gap == 0 and (e.lag < h or (same and e.lag == h))):
