@@ -59,10 +59,10 @@ from ._steppers_splitting import Strang as Strang
 from ._steppers_verlet import StormerVerlet as StormerVerlet
 from ._tableau import RK4 as RK4
 from ._tableau import SSPRK3 as SSPRK3
+from ._tableau import AbstractRungeKutta as AbstractRungeKutta
 from ._tableau import Euler as Euler
 from ._tableau import Heun as Heun
 from ._tableau import Midpoint as Midpoint
-from ._tableau import AbstractRungeKutta as AbstractRungeKutta
 from ._tableau import RungeKutta as RungeKutta
 from ._tableau import Tableau as Tableau
 from ._weights import weights as weights
