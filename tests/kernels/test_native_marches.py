@@ -52,6 +52,16 @@ def waves_in_a_medium() -> Case:
     return case_of(u, m=1e-6 * RANDOM.uniform(0.5, 1.0, (131, 10)))
 
 
+def waves_but_in_places() -> Case:
+    """A rule over another one of the same row still reads the level that the other's is written over."""
+    u = fd.Field("u", grid(8, x=axis(11), y=axis(6, cells=True)))
+    u[...] = lambda u: 0.3 * u["t-2"]
+    u[fd.where(lambda t, x: x + 30 * t > 0.7137)] = lambda u: 0.4 * u["t-2"] + 0.3 * u["t-1", "x+1"]
+    u[[0, 1]] = lambda x, y: jnp.sin(7 * x + 3 * y)
+    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.1)
+    return case_of(u)
+
+
 def two_species_on_a_torus() -> Case:
     """Two fields in single precision, every axis periodic, rows counted round."""
     g = grid(9, x=axis(140, periodic=True), y=axis(7, periodic=True))
@@ -171,6 +181,7 @@ def four_axes() -> Case:
 CASES: dict[Callable[[], Case], Sequence[Tiling | None]] = {
     heat_between_walls: (None, ONE, Tiling(3, 2, 2), Tiling(2, 2, 2), Tiling(4, 1, 1)),
     waves_in_a_medium: (None, UNEVEN, Tiling(4, 2, 2)),
+    waves_but_in_places: (None, Tiling(2, 1, 1), UNEVEN),
     two_species_on_a_torus: (None, DEEP, Tiling(2, 2, 2)),
     rules_of_regions: (None, ONE, DEEP, Tiling(2, 2, 2)),
     rates_in_places: (None, UNEVEN),
