@@ -65,6 +65,8 @@ def make_schedule(program: Program) -> Schedule:
         for one, _ in program.state
         if not any(rows.below[i] or rows.above[i] for i, op in enumerate(program.operations) if op.array == one.name)
     )
+    if skew == 0 and any(e.lag and delays[e.reader] > e.offset[0] for e in edges):
+        skew, delays = _delays(program, edges, 1)  # else later levels never come after what reads rows behind
     late, fewest, least = _overwriting(program, edges, skew, delays)
     reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
     return Schedule(
@@ -98,10 +100,10 @@ def _meet(a: Box, b: Box, wraps: bool) -> bool:
     return not first.intersect(second).empty
 
 
-def _delays(program: Program, edges: list[_Edge]) -> tuple[int, tuple[int, ...]]:
-    """The least skew for which delays exist, and the least delays."""
+def _delays(program: Program, edges: list[_Edge], fewest: int = 0) -> tuple[int, tuple[int, ...]]:
+    """The least skew, at least `fewest`, for which delays exist, and the least delays."""
     operations = program.operations
-    for skew in range(4 * MAX_REACH):
+    for skew in range(fewest, 4 * MAX_REACH):
         constraints = [
             (
                 e.reader,
