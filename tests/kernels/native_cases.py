@@ -25,8 +25,8 @@ class Case:
         self.arrays = Arrays(**plan.operands)
         *_, last = self.structure.segments
         self.start = last.start
-        steps = steps or last.stop - last.start
-        self.call = MarchCall(self.structure, self.structure.phases[last.phases[0]], self.axes, steps, "cpu")
+        count: int = steps or last.stop - last.start
+        self.call = MarchCall(self.structure, self.structure.phases[last.phases[0]], self.axes, count, "cpu")
 
     def begin(self, arrays: Arrays) -> dict[str, Any]:
         """The levels kept before the run."""

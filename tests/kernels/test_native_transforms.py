@@ -45,7 +45,7 @@ def both(function: Callable[[str], Any], tolerance: float = 1e-13) -> None:
 
 
 def test_under_jit_with_parameters_traced() -> None:
-    both(lambda kernel: jax.jit(lambda *given: heat(*given, kernel))(*start_of()))
+    both(lambda kernel: jax.jit(lambda *given: heat(given[0], given[1], given[2], kernel))(*start_of()))
 
 
 def test_inside_loops() -> None:
@@ -65,7 +65,11 @@ def test_under_vmap() -> None:
     many = [start_of(seed) for seed in range(3)]
     starts, media = jnp.stack([s for s, _, _ in many]), jnp.stack([m for _, m, _ in many])
     walls = jnp.array([0.1, 0.2, 0.3])
-    both(lambda kernel: jax.jit(jax.vmap(lambda *given: heat(*given, kernel)))(starts, media, walls))
+    both(
+        lambda kernel: jax.jit(jax.vmap(lambda *given: heat(given[0], given[1], given[2], kernel)))(
+            starts, media, walls
+        )
+    )
     both(lambda kernel: jax.jit(jax.vmap(lambda s: heat(s, media[0], 0.1, kernel)))(starts))
 
 
@@ -74,10 +78,10 @@ def test_tangents_and_gradients_with_respect_to_everything() -> None:
     moved = jax.tree.map(lambda x: jnp.cos(3.0 * jnp.asarray(x)), given)
 
     def tangent(kernel: str) -> Any:
-        return jax.jit(lambda p, t: jax.jvp(lambda *g: heat(*g, kernel), p, t))(given, moved)
+        return jax.jit(lambda p, t: jax.jvp(lambda a, b, c: heat(a, b, c, kernel), p, t))(given, moved)
 
     def gradient(kernel: str) -> Any:
-        return jax.jit(jax.grad(lambda *g: jnp.sum(heat(*g, kernel) ** 2), argnums=(0, 1, 2)))(*given)
+        return jax.jit(jax.grad(lambda a, b, c: jnp.sum(heat(a, b, c, kernel) ** 2), argnums=(0, 1, 2)))(*given)
 
     both(tangent)
     both(gradient)
@@ -128,7 +132,8 @@ def unserved(name: str) -> Any:
     """A march that there is no machine code for."""
     g = fd.Grid(t=fd.Time(0.0, 0.1, num=8), x=fd.Axis(0.0, 1.0, num=9), y=fd.Axis(0.0, 1.0, num=8))
     u = fd.Field("u", g, dtype=complex if name == "complex" else float)
-    stepper, parameters = None, {}
+    stepper: Any = None
+    parameters: dict[str, Any] = {}
     if name == "complex":
         u[...] = lambda u: 0.5 * u["t-1"]
     elif name == "sweep":
