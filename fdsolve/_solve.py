@@ -18,6 +18,9 @@ from .region import Box
 from .solution import Solution
 from .stepping import run, run_initial
 
+MIN_COMPILED_CHECK = 2**20
+"""Entries; smaller arrays are checked sooner than a check is compiled."""
+
 
 def plan(
     fields: Any,
@@ -195,6 +198,8 @@ def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
     for name, array in initial.items():
         if not jnp.issubdtype(array.dtype, jnp.inexact):
             continue
+        if array.size >= MIN_COMPILED_CHECK and bool(jnp.isfinite(array).all()):
+            continue  # in one reading, without an array of truth values
         wrong = ~np.isfinite(np.asarray(array))
         if wrong.any():
             place = ", ".join(
