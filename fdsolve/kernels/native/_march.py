@@ -26,7 +26,7 @@ from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
 from ._objects import load_function, object_key
 from ._program import Program, Unserved, make_program
-from ._rows import RowWriter
+from ._rows import write_rows
 from ._schedule import MAX_REACH, make_schedule
 from ._tile import TileWriter
 
@@ -80,10 +80,7 @@ def generate(call: MarchCall, kind: str, slots: Slots) -> str:
     layout = layout_of(call, kind)
     module = ir.Module("fdsolve")
     dtypes = {name: dtype for name, _, dtype in slots.shared}
-    rows = [
-        RowWriter(module, f"row_{k}", operation, _axes(call), dtypes).write()
-        for k, operation in enumerate(layout.program.operations)
-    ]
+    rows = write_rows(module, layout.program.operations, _axes(call), dtypes)
     extents: dict[str, Extent] = {one.name: one for one in call.structure.extents}
     tile = TileWriter(module, layout, slots, rows, extents, _axes(call), call.structure.time_axis).write()
     name = write_handler(module, tile, layout, slots)

@@ -1,6 +1,6 @@
 """Row functions: one operation along the last axis, the loop that the compiler vectorises."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,13 @@ from llvmlite import ir
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
 from ._code import POINTER, VOID, Code
 from ._program import Operation
-from ._scalar import I64, Scalars, llvm_type, stored_type
+from ._scalar import I64, Scalars, stored_type
 
 MAX_UNROLLED = 8
 """Points; shorter boxes are written out, and inlined."""
+MAX_INLINED = 16
+"""Operations; where there are more, inlining takes long to compile."""
+_TIMES = ("t", "passed")
 
 
 @dataclass(frozen=True)
@@ -59,50 +62,84 @@ class Row:
     sources: tuple[Source, ...]
 
 
+def write_rows(
+    module: ir.Module, operations: Sequence[Operation], axes: tuple[str, ...], dtypes: Mapping[str, Any]
+) -> list[Row]:
+    """The row function of each operation; those that do the same with other rows share one.
+
+    `dtypes` are those of shared arrays by name.
+    """
+    found: dict[Any, ir.Function] = {}
+    rows = []
+    for operation in operations:
+        writer = RowWriter(module, operation, axes, dtypes, len(operations) <= MAX_INLINED)
+        key = writer.signature()
+        if key not in found:
+            found[key] = writer.write(f"row_{len(found)}")
+        rows.append(Row(found[key], tuple(writer.sources)))
+    return rows
+
+
 class RowWriter:
-    """Writes the row function of an operation; `dtypes` are those of shared arrays by name."""
+    """Writes the row function of an operation: f(out, sources …, number of points)."""
 
     def __init__(
-        self, module: ir.Module, name: str, operation: Operation, axes: tuple[str, ...], dtypes: Mapping[str, Any]
+        self, module: ir.Module, operation: Operation, axes: tuple[str, ...], dtypes: Mapping[str, Any], inline: bool
     ):
-        self.operation, self.axes, self.dtypes = operation, axes, dtypes
+        self.module, self.operation, self.axes, self.dtypes = module, operation, axes, dtypes
         self.real = np.dtype(operation.rule.dtype)
         self.sources: list[Source] = []
         self._collect()
         width = operation.box.shape[-1]
-        self.code = Code(module, name, VOID, [POINTER] * (1 + len(self.sources)) + [I64])
-        self.code.arguments[0].add_attribute("noalias")
-        if width <= MAX_UNROLLED:
-            self.code.function.attributes.add("alwaysinline")
-        else:
-            self.code.function.attributes.add("noinline")
+        self.unrolled = width if width <= MAX_UNROLLED and inline else 0
 
-    def write(self) -> Row:
-        """The function: f(out, sources …, number of points)."""
-        code, width = self.code, self.operation.box.shape[-1]
+    def signature(self) -> Hashable:
+        """All that the function's text depends on; of its sources only their kinds and places."""
+        operation, place = self.operation, self.sources.index
+        reads = tuple(
+            (tuple(place(one) for one in self._sources_of(operand)), _variant(operand))
+            for operand in operation.operands
+        )
+        kinds = tuple((type(one), getattr(one, "along", False), np.dtype(self._dtype(one))) for one in self.sources)
+        consts = tuple(place(one) for one in self._constants())
+        mask = None if operation.mask is None else place(self._mask_row())
+        predicate = None if operation.predicate is None else operation.predicate.key
+        whole = (operation.rule.key, predicate, operation.adds, operation.fraction, self.unrolled)
+        return whole, reads, kinds, consts, mask
+
+    def write(self, name: str) -> ir.Function:
+        """The function."""
+        code = self.code = Code(self.module, name, VOID, [POINTER] * (1 + len(self.sources)) + [I64])
+        code.arguments[0].add_attribute("noalias")
+        code.function.attributes.add("alwaysinline" if self.unrolled else "noinline")
         self.entries = {
             source: self._load(pointer, self._dtype(source), 0)
             for source, pointer in zip(self.sources, code.arguments[1:], strict=False)
             if isinstance(source, Entry) or (isinstance(source, ProfileRow) and not source.along)
         }
-        if width <= MAX_UNROLLED:
-            for j in range(width):
+        if self.unrolled:
+            for j in range(self.unrolled):
                 with code.when(code.below(j, code.arguments[-1])):
                     self._point(ir.Constant(I64, j))
         else:
             with code.loop(0, code.arguments[-1], vectorised=True) as j:
                 self._point(j)
         code.builder.ret_void()
-        return Row(code.function, tuple(self.sources))
+        return code.function
+
+    def _constants(self) -> list[Entry]:
+        operation, found = self.operation, []
+        for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
+            found += [Entry(f"rule {number} {k}") for k in range(len(rule.consts) if rule is not None else 0)]
+        return found
 
     def _collect(self) -> None:
         operation = self.operation
         for operand in operation.operands:
             for source in self._sources_of(operand):
                 self._add(source)
-        for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
-            for k in range(len(rule.consts) if rule is not None else 0):
-                self._add(Entry(f"rule {number} {k}"))
+        for source in self._constants():
+            self._add(source)
         if operation.mask is not None:
             self._add(self._mask_row())
 
@@ -185,9 +222,10 @@ class RowWriter:
         return self._load(pointer, self._dtype(source), at)
 
 
-def check_dtypes(dtypes: Mapping[str, Any]) -> str | None:
-    """Which shared array has entries that generated code cannot read."""
-    for name, dtype in dtypes.items():
-        if llvm_type(dtype) is None:
-            return f"`{name}` has dtype {np.dtype(dtype)}"
-    return None
+def _variant(operand: Operand) -> Any:
+    """What the text of a read depends on beside its source."""
+    return (
+        operand.name
+        if isinstance(operand, WholeRead) and operand.name in _TIMES
+        else getattr(operand, "offset", ())[-1:]
+    )
