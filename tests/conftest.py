@@ -43,6 +43,11 @@ SLOW = (
     "tests/boundary/test_pml.py",
     "tests/boundary/test_pml_reflection.py",
     "tests/boundary/test_spectra.py",
+    "tests/kernels/test_conv_kernels.py",
+    "tests/kernels/test_domains.py",
+    "tests/kernels/test_gemm.py",
+    "tests/kernels/test_pallas",
+    "tests/kernels/test_powers.py",
     "tests/schemes/test_conservation_properties.py",
     "tests/schemes/test_metrics.py",
     "tests/schemes/test_riemann.py",
@@ -50,6 +55,7 @@ SLOW = (
     "tests/stepping/test_receivers.py",
     "tests/stepping/test_receivers_waves.py",
     "tests/stepping/test_steppers_gradients.py",
+    "tests/test_benchmark_peers.py",
     "tests/test_catalogue.py",
 )
 """Where the long measurements are: `-m "not slow"` leaves them out."""
