@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...planning import Array, Parallel, Piece
-from ...region import Box
+from ...region import Box, Points
 from ...schemes import AbstractRungeKutta
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
 from .._march_call import MarchCall
@@ -103,10 +103,39 @@ def make_program(call: MarchCall) -> Program:
     kept = tuple(carried.get(one.name, 0) for one in arrays)
     for operation in operations:
         _check(call, operation)
+    _check_reads(arrays, operations)
     if len(call.axes) == 1:
         return Program(tuple(map(_lift_array, arrays)), kept, tuple(map(_lift, operations)), False, ())
     wraps, operations, left = _unwrap(call, arrays, operations, pieces)
     return Program(arrays, kept, tuple(operations), wraps, left)
+
+
+def _check_reads(arrays: Sequence[Array], operations: Sequence[Operation]) -> None:
+    """Refuses reads of entries that no operation writes: the portable kernel has zeros there, and a ring has anything.
+
+    Where a mask or predicate leaves points out, those may read anything that is stored.
+    """
+    written: dict[str, list[Box]] = {one.name: [] for one in arrays}
+    for operation in operations:
+        written[operation.array].append(operation.box)
+    whole = {
+        one.name: Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True))) for one in arrays
+    }
+    for operation in operations:
+        loose = operation.mask is not None or operation.predicate is not None
+        for read in dict.fromkeys(operation.reads):
+            wanted = operation.box.shift(read.offset)
+            boxes = [whole[read.field]] if loose else written[read.field]
+            if not any(wanted.intersect(box) == wanted for box in boxes) and not _covered(wanted, boxes):
+                raise Unserved(f"a rule of `{operation.array}` reads `{read.field}` where nothing sets it")
+
+
+def _covered(wanted: Box, boxes: Sequence[Box]) -> bool:
+    left = Points.of_box(wanted)
+    for box in boxes:
+        if not wanted.intersect(box).empty:
+            left = left.subtract(Points.of_box(box))
+    return left.empty
 
 
 def _lift_array(one: Array) -> Array:
