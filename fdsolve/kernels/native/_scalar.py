@@ -81,7 +81,7 @@ class Scalars:
         known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
 
         def value(v: Any) -> Any:
-            return constant(v.aval.dtype, v.val) if isinstance(v, jex.Literal) else known[v]
+            return constant(v.aval.dtype, v.val) if isinstance(v, jex.Literal) else known[v]  # type: ignore[attr-defined]
 
         for eqn in jaxpr.eqns:
             given, name = [value(v) for v in eqn.invars], eqn.primitive.name
