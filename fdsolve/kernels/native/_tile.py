@@ -1,5 +1,6 @@
 """The tile function: a wavefront of operations through the rows and levels of one tile."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,17 +241,19 @@ class TileWriter:
                 [code.pointer(a) for a in addresses] + [code.value(count)],
             )
 
-        def descend(axis: int) -> None:
-            start, stop = operation.box.start[axis], operation.box.stop[axis]
-            if axis == rank - 1:
-                call(start, stop - start)
-                return
-            with code.loop(start, stop) as index:
-                middle.append(index)
-                descend(axis + 1)
-                middle.pop()
+        box = operation.box
+        self._each_row(middle, list(zip(box.start, box.stop, strict=True)), lambda a, b: call(a, b - a))
 
-        descend(1)
+    def _each_row(self, middle: list[Number], spans: list[tuple[int, int]], body: Callable[[int, int], None]) -> None:
+        """Calls `body` with the ends of the last axis for all indices of the axes between the first and it."""
+        axis = 1 + len(middle)
+        if axis == self.layout.rank - 1:
+            body(*spans[axis])
+            return
+        with self.code.loop(*spans[axis]) as index:
+            middle.append(index)
+            self._each_row(middle, spans, body)
+            middle.pop()
 
     def _place(self, base: Any, middle: list[Number], first: Number, size: int) -> Number:
         """The address of the first entry of a row: the base, the pitches of middle axes, the last axis."""
@@ -342,17 +345,10 @@ class TileWriter:
             target = code.add(code.add(state, self.layout.start(name)), code.mul(row, pitches[0]))
             middle: list[Number] = []
 
-            def descend(axis: int) -> None:
-                first, after = -one.lower[axis], one.shape[axis] + one.upper[axis]
-                if axis == rank - 1:
-                    to = self._place((target, pitches[1:]), middle, first, self.layout.item)
-                    of = self._place(source, middle, first, self.layout.item)
-                    size = code.value(self.layout.item * (after - first))
-                    code.call("memcpy", I64, code.value(to), code.value(of), size)
-                    return
-                with code.loop(first, after) as index:
-                    middle.append(index)
-                    descend(axis + 1)
-                    middle.pop()
+            def copy(first: int, after: int) -> None:
+                to = self._place((target, pitches[1:]), middle, first, self.layout.item)
+                of = self._place(source, middle, first, self.layout.item)
+                size = code.value(self.layout.item * (after - first))
+                code.call("memcpy", I64, code.value(to), code.value(of), size)
 
-            descend(1)
+            self._each_row(middle, [(-a, n + b) for a, n, b in zip(one.lower, one.shape, one.upper, strict=True)], copy)
