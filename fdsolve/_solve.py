@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,8 @@ from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .planning import Plan, make_plan, show_bytes, show_option
 from .region import Box
-from .solution import Solution
-from .stepping import run, run_initial
-
-MIN_COMPILED_CHECK = 2**20
-"""Entries; smaller arrays are checked sooner than a check is compiled."""
+from .solution import LastLevel, Solution
+from .stepping import Carry, begin, finish, interiors
 
 
 def plan(
@@ -73,22 +70,24 @@ def solve(
     concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
     axes = made.problem.scope.grid.space
     _check_memory(made)
+    carry, finite = begin(made.structure, axes, arrays)
     if concrete:
         made.warn_if_unstable()
-        _check_initial(made, run_initial(made.structure.first_level, axes, arrays))
+        _check_initial(made, finite, carry)
     while True:
         try:
-            history, last, hidden, records, failed = run(made.structure, axes, arrays)
+            history, carry, hidden, failed, finite = finish(made.structure, axes, arrays, carry)
             break
         except (FdsolveError, FloatingPointError):
             raise
         except Exception as error:  # a kernel does not build: the next one, if it was not asked for
             give_up(chosen, error)
             made, chosen = _with_kernels(made, kernel)
+    last = interiors(made.structure, carry[0])
     if concrete:
         _check_stepper(made, failed)
-        _warn_not_finite(made, last)
-    return Solution(made, *_finish(made, history, last, hidden), records)
+        _warn_not_finite(made, finite, last)
+    return Solution(made, *_finish(made, history, last, hidden), carry[1])
 
 
 def _check_stepper(made: Plan, failed: Any) -> None:
@@ -100,18 +99,25 @@ def _check_stepper(made: Plan, failed: Any) -> None:
         raise RunError(stepper.explain(level, float(time.points[level])))
 
 
-def _warn_not_finite(made: Plan, last: Mapping[str, jax.Array]) -> None:
+def _warn_not_finite(made: Plan, finite: jax.Array, last: Mapping[str, jax.Array]) -> None:
     """Warns where the last level holds nan or infinity: what was saved before may still be good."""
-    for name, array in last.items():
-        if jnp.issubdtype(array.dtype, jnp.inexact) and not bool(jnp.isfinite(array).all()):
+    for name, where in _not_finite(made, finite, last):
+        warnings.warn(
+            f"The last level of `{name}` is not finite at {where}. "
+            f"Look at earlier levels, at the step (print the plan), and at divisions and roots in the rules.",
+            FdsolveWarning,
+            stacklevel=3,
+        )
+
+
+def _not_finite(made: Plan, finite: jax.Array, last: Mapping[str, jax.Array]) -> Iterator[tuple[str, str]]:
+    """The fields that are not finite, and where."""
+    axes = made.problem.scope.grid.space
+    for (name, array), good in zip(last.items(), np.asarray(finite), strict=True):
+        if not good:
             wrong = np.argwhere(~np.isfinite(np.asarray(array)))
-            place = ", ".join(f"{a}={i}" for a, i in zip(made.problem.scope.grid.space, wrong[0], strict=True))
-            warnings.warn(
-                f"The last level of `{name}` is not finite at {len(wrong)} points, the first at {place}. "
-                f"Look at earlier levels, at the step (print the plan), and at divisions and roots in the rules.",
-                FdsolveWarning,
-                stacklevel=3,
-            )
+            place = ", ".join(f"{axis}={int(i)}" for axis, i in zip(axes, wrong[0], strict=True))
+            yield name, f"{len(wrong)} points, the first at {place}"
 
 
 def _join_parameters(parameters: Any, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -194,34 +200,28 @@ def available_bytes() -> int | None:
         return None
 
 
-def _check_initial(made: Plan, initial: Mapping[str, jax.Array]) -> None:
-    for name, array in initial.items():
-        if not jnp.issubdtype(array.dtype, jnp.inexact):
-            continue
-        if array.size >= MIN_COMPILED_CHECK and bool(jnp.isfinite(array).all()):
-            continue  # in one reading, without an array of truth values
-        wrong = ~np.isfinite(np.asarray(array))
-        if wrong.any():
-            place = ", ".join(
-                f"{a}={int(i)}" for a, i in zip(made.problem.scope.grid.space, np.argwhere(wrong)[0], strict=True)
-            )
-            state = "initial state" if made.problem.scope.grid.time is not None else "solution"
-            raise RunError(
-                f"The {state} of `{name}` is not finite at {int(wrong.sum())} points, the first at {place}. "
-                f"Check the rule {'assigned to its first level' if state == 'initial state' else 'there'}."
-            )
+def _check_initial(made: Plan, finite: jax.Array, carry: Carry) -> None:
+    """Refuses to start from values that are not finite."""
+    if np.all(finite):
+        return
+    for name, where in _not_finite(made, finite, interiors(made.structure, carry[0])):
+        state = "initial state" if made.problem.scope.grid.time is not None else "solution"
+        raise RunError(
+            f"The {state} of `{name}` is not finite at {where}. "
+            f"Check the rule {'assigned to its first level' if state == 'initial state' else 'there'}."
+        )
 
 
 def _finish(
     made: Plan, history: Mapping[str, jax.Array], last: Mapping[str, jax.Array], hidden: Mapping[str, jax.Array]
-) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+) -> tuple[Mapping[str, jax.Array], dict[str, jax.Array]]:
     """Histories at the wanted times, holes marked by nan."""
-    histories = {}
+    histories: dict[str, jax.Array] = {}
     finals = {name: _mark_holes(made, name, array, hidden) for name, array in last.items()}
+    if made.structure.saves_last_only:
+        return LastLevel(finals, made.problem.scope.grid.time is not None), finals
     for name, array in history.items():
-        if made.problem.scope.grid.time is None:
-            array = array[0]
-        elif made.save.interpolates:
+        if made.save.interpolates:
             share = jnp.asarray(made.save.share, jnp.zeros((), array.dtype).real.dtype)
             share = share.reshape((-1,) + (1,) * (array.ndim - 1))
             left, right = jnp.asarray(made.save.left), jnp.asarray(made.save.right)

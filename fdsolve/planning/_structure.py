@@ -117,6 +117,11 @@ class Structure:
         return tuple(one for one in self.arrays if not one.hidden or one.kept)
 
     @property
+    def saves_last_only(self) -> bool:
+        """Whether the history is the last level alone."""
+        return self.saved_levels == (self.segments[-1].stop - 1,)
+
+    @property
     def first_level(self) -> "Structure":
         """The structure of the first level alone: the same whatever is saved, or done later."""
         first = self.phases[self.segments[0].phases[0]]
@@ -126,7 +131,6 @@ class Structure:
             segments=(Segment(0, 1, (0,)),),
             saved_levels=(),
             stepper=None,
-            recording=None,
             kernels=(),
         )
 

@@ -1,6 +1,6 @@
 """What a solve returns."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,23 @@ class Final:
 
     def __getitem__(self, name: Any) -> jax.Array:
         return find(self.arrays, name)
+
+
+@dataclass(frozen=True, eq=False)
+class LastLevel(Mapping[str, jax.Array]):
+    """The histories where the last level alone is saved: no array of their own until they are asked for."""
+
+    last: Mapping[str, jax.Array]
+    timed: bool
+
+    def __getitem__(self, name: str) -> jax.Array:
+        return self.last[name][None] if self.timed else self.last[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.last)
+
+    def __len__(self) -> int:
+        return len(self.last)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,6 @@
 """Stepping: levels, stages and the march along time."""
 
-from ._march import run as run
-from ._march import run_initial as run_initial
+from ._march import Carry as Carry
+from ._march import begin as begin
+from ._march import finish as finish
+from ._march import interiors as interiors

@@ -6,6 +6,7 @@ each turn of the loop, so that XLA copies none of them.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import lcm, prod
 from typing import Any
@@ -30,34 +31,60 @@ Advance = Callable[[Carry, Any, int], Carry]
 """Marches from a level on by a number of levels."""
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def run(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Saved, Saved, Saved, Records, Any]:
-    """Runs a plan.
+def begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Carry, jax.Array]:
+    """The first level: the state from which `finish` goes on, and whether each declared field is finite there."""
+    return _begin(structure.first_level, axes, arrays)
 
-    Gives the saved levels of each field, stacked; the last level; where holes hide points of it; records; and the
-    first level at which the stepper failed (None where it cannot).
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Carry, jax.Array]:
+    step = recorded(structure, axes, arrays, partial(_step, structure, structure.segments[0], arrays, axes, None))
+    state, records = step((_empty_state(structure), start_records(structure)), 0)
+    return (state, records), _finite(structure, state)
+
+
+@partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
+def finish(
+    structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry
+) -> tuple[Saved, Carry, Saved, jax.Array | None, jax.Array]:
+    """Runs a plan from its first level on; the state given is used up.
+
+    Gives the saved levels of each field, stacked (nothing where only the last is saved, which is the last state); the
+    last state and records; where holes hide points; the first level at which the stepper failed (None where it
+    cannot); and for each declared field whether its last level is finite.
     """
-    state = _empty_state(structure)
-    state, prepared = _prepare(structure, axes, arrays, state)
+    begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
+    carry = (State(carry[0].levels, begun.memory), carry[1])
     parts: list[Saved] = []
-    records = start_records(structure)
-    for segment in structure.segments:
-        (state, records), saved = _run_segment(structure, segment, arrays, (state, records), axes, prepared)
-        parts.extend(saved)
+    if 0 in structure.saved_levels:
+        parts.append({name: array[None] for name, array in interiors(structure, carry[0]).items()})
+    for segment in map(_after_first, structure.segments):
+        if segment.start < segment.stop:
+            carry, saved = _run_segment(structure, segment, arrays, carry, axes, prepared)
+            parts.extend(saved)
+    parts = [] if structure.saves_last_only else parts
     history = {
         one.name: jnp.concatenate([part[one.name] for part in parts]) if len(parts) > 1 else parts[0][one.name]
         for one in (structure.declared if parts else ())
     }
-    failed = structure.stepper.report(state.memory) if structure.stepper is not None else None
-    return history, _interiors(structure, state), _hidden_points(structure, axes, arrays), records, failed
+    failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
+    return history, carry, _hidden_points(structure, axes, arrays), failed, _finite(structure, carry[0])
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def run_initial(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
-    """The first level alone."""
-    state = _empty_state(structure)
-    first = structure.phases[structure.segments[0].phases[0]]
-    return _interiors(structure, _push(structure, state, *make_level(structure, first, arrays, state, 0, axes)))
+def _finite(structure: Structure, state: State) -> jax.Array:
+    """For each declared field whether its last level is finite: one reading, since 0 · x is nan where x is not."""
+    sums = [
+        jnp.sum(0 * x) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.zeros(())
+        for x in interiors(structure, state).values()
+    ]
+    return jnp.stack([one == 0 for one in sums])
+
+
+def _after_first(segment: Segment) -> Segment:
+    """A segment without level 0."""
+    if segment.start > 0:
+        return segment
+    return replace(segment, start=1, phases=segment.phases if len(segment.phases) == 1 else segment.phases[1:])
 
 
 def _empty_state(structure: Structure) -> State:
@@ -93,7 +120,8 @@ def _hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) 
     return hidden
 
 
-def _interiors(structure: Structure, state: State) -> Saved:
+def interiors(structure: Structure, state: State) -> Saved:
+    """The declared fields at the last level, without what stands around them."""
     return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.declared}
 
 
@@ -252,7 +280,7 @@ def _march_saving(
 
     def body(c: Carry, k: Any) -> tuple[Carry, Saved]:
         c = advance(c, start + k * gap, gap)
-        return c, _interiors(structure, c[0])
+        return c, interiors(structure, c[0])
 
     if count == 1:
         carry, kept = body(carry, 0)
@@ -275,7 +303,7 @@ def _march_flagged(
         c, kept = both
         number, slot = entry
         c = step(c, number)
-        new = _interiors(structure, c[0])
+        new = interiors(structure, c[0])
         kept = lax.cond(
             slot >= 0,
             lambda h: {n: lax.dynamic_update_index_in_dim(h[n], new[n], slot, 0) for n in h},

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -312,20 +313,28 @@ def num_threads() -> int:
     return max(1, os.cpu_count() or 1)
 
 
-CACHE = 3 * 2**19
-"""Bytes that the rings of one tile may fill: a share of the cache that all processors have in common."""
 SMALL = 2**15
 """Points below which one thread does all."""
 
 
+@cache
+def shared_cache() -> int:
+    """Bytes of the largest cache, which the processors have in common; 16 MiB where it is not known."""
+    try:
+        sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
+        return max(int(size.removesuffix("K")) * 1024 for size in sizes)
+    except (OSError, ValueError):
+        return 16 * 2**20
+
+
 def choose_tiling(layout: Layout, steps: int) -> Tiling:
-    """Levels a pass so that rings stay in cache, and a tile for each thread."""
+    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of."""
     points = prod(layout.program.arrays[0].shape)
     rows = layout.size(0)
     threads = num_threads() if points >= SMALL else 1
     parts = max(1, min(threads, rows // (2 * MAX_REACH)))
-    levels = 1
+    levels, room = 1, shared_cache() // (4 * threads)
     for more in (2, 4, 8, 16, 32):
-        if more <= steps and layout.ring_bytes(more) <= CACHE and 16 * layout.halo(more) <= rows // parts:
+        if more <= steps and layout.ring_bytes(more) <= room and 16 * layout.halo(more) <= rows // parts:
             levels = more
     return Tiling(levels, parts, min(threads, parts))
