@@ -16,7 +16,7 @@ from ..planning import Parallel, PhaseStructure, Piece, Structure
 from ..region import Box
 from ..schemes import AbstractOneStep
 from ..stencil import StateRead
-from ._affine_lines import AbstractLine, Mirror, Mirrored, Ring, Still
+from ..transforms import AbstractLine, Mirror, Mirrored, Ring, Still
 from ._affine_rules import facts_of, why_not_constant
 from ._affine_walls import Images, follow, shrink
 from ._march_call import MarchCall
@@ -129,6 +129,8 @@ def _check_stepper(structure: Structure, phase: PhaseStructure) -> str:
         return ""
     if not isinstance(structure.stepper, AbstractOneStep):
         return f"{structure.stepper!r} is not a one-step method with the same factors in every step"
+    if structure.stepper.solves:
+        return f"{structure.stepper!r} solves systems of equations"
     rated = {name for name, boxes in phase.given if len(boxes) == 1}
     plain = [one.name for one in structure.arrays if one.name not in rated]
     return f"`{plain[0]}` has no rate on one box" if plain else ""

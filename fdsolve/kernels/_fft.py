@@ -18,8 +18,8 @@ from jax import lax
 
 from ..planning import Piece
 from ..schemes import Part, Values
+from ..transforms import AbstractLine, Mirrored, Ring, along, complex_of
 from ._affine_level import Levels, Rates, assembled, constant_part, next_level, unknowns
-from ._affine_lines import AbstractLine, Mirrored, Ring, along, complex_of
 from ._affine_march import AffineField, AffineMarch, affine_march
 from ._affine_rules import weights_in
 from ._level import Arrays

@@ -18,8 +18,8 @@ from jax import lax
 
 from ..planning import Structure
 from ..schemes import Part, Values
+from ..transforms import AbstractLine
 from ._affine_level import Levels, Rates, assembled, completed, next_level, unknowns
-from ._affine_lines import AbstractLine
 from ._affine_march import AffineMarch, affine_march
 from ._affine_rules import weights_in
 from ._level import Arrays
