@@ -152,7 +152,12 @@ def _outline(problem: Problem, structure: Structure, of_level: list[int]) -> tup
     )
     absorbing = next((piece.label for phase in rated for piece in phase.rates if piece.stretched), "")
     outline = Outline(
-        tuple(rates), older, _changes(structure, of_level), _not_periodic(problem, structure, rated), absorbing
+        tuple(rates),
+        older,
+        _changes(structure, of_level),
+        _not_periodic(problem, structure, rated),
+        absorbing,
+        problem.scope.grid.space,
     )
     return outline, frozenset(linear)
 

@@ -229,12 +229,12 @@ def _growth(
     place = {name: i for i, name in enumerate(names)}
     depth = max([1] + [-r.level for _, rule in table for r in rule.reads])
     blocks = np.zeros((depth + 1, len(steps), len(waves), len(names), len(names)), complex)
-    parts: dict[tuple[int, bool], np.ndarray] = {}
+    parts: dict[tuple[int, bool, bool], np.ndarray] = {}
     moments = np.zeros((ndim, len(steps), len(names), len(names)))
     for (piece, rule), values in zip(table, weights, strict=True):
         own = blocks
         if piece.field in rated:
-            key = (piece.group, structure.is_linear(piece.rule))
+            key = (piece.group, structure.is_linear(piece.rule), piece.implicit)
             own = parts.setdefault(key, np.zeros_like(blocks[:1]))
         for k, read in enumerate(rule.reads):
             if read.field not in place:

@@ -1,5 +1,7 @@
 """Schemes: operators on views, finite-difference weights, and steppers for rates."""
 
+from ._additive import AbstractAdditive as AbstractAdditive
+from ._additive import AdditiveTableau as AdditiveTableau
 from ._average import AbstractMean as AbstractMean
 from ._average import Arithmetic as Arithmetic
 from ._average import Harmonic as Harmonic
@@ -48,9 +50,23 @@ from ._steppers import RateOutline as RateOutline
 from ._steppers import Values as Values
 from ._steppers import Walls as Walls
 from ._steppers_adams import AdamsBashforth as AdamsBashforth
+from ._steppers_adi import ADI as ADI
+from ._steppers_bdf import BDF2 as BDF2
+from ._steppers_bdf import SBDF2 as SBDF2
+from ._steppers_bdf import SBDF3 as SBDF3
 from ._steppers_cfl import CFL as CFL
 from ._steppers_diffrax import Diffrax as Diffrax
 from ._steppers_etd import ETDRK4 as ETDRK4
+from ._steppers_imex import ARK3 as ARK3
+from ._steppers_imex import ARK4 as ARK4
+from ._steppers_imex import ARS222 as ARS222
+from ._steppers_imex import ARS343 as ARS343
+from ._steppers_imex import IMEXEuler as IMEXEuler
+from ._steppers_implicit import SDIRK2 as SDIRK2
+from ._steppers_implicit import SDIRK3 as SDIRK3
+from ._steppers_implicit import BackwardEuler as BackwardEuler
+from ._steppers_implicit import CrankNicolson as CrankNicolson
+from ._steppers_implicit import Theta as Theta
 from ._steppers_leapfrog import Leapfrog as Leapfrog
 from ._steppers_low_storage import CarpenterKennedy as CarpenterKennedy
 from ._steppers_low_storage import LowStorage as LowStorage

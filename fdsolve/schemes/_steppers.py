@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from ..errors import PlanningError
@@ -28,18 +29,21 @@ class Walls(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the rates: those of some fields, of one group of assignments, of the linear ones or of the others."""
+    """A part of the rates: those of some fields, of one group of assignments, of the linear ones or of the others, of
+    those marked `implicit=True` or of the others."""
 
     fields: tuple[str, ...] | None = None
     group: int | None = None
     linear: bool | None = None
+    implicit: bool | None = None
 
-    def has(self, field: str, group: int, linear: bool) -> bool:
+    def has(self, field: str, group: int, linear: bool, implicit: bool = False) -> bool:
         """Whether a rate belongs to the part."""
         return (
             (self.fields is None or field in self.fields)
             and self.group in (None, group)
             and self.linear in (None, linear)
+            and self.implicit in (None, implicit)
         )
 
 
@@ -77,6 +81,25 @@ class AbstractSystem(ABC):
     def constant_rates(self, fraction: Any) -> Values:
         """What the linear rates are at the zero state: their sources."""
 
+    def solve(
+        self, base: Values, factor: Any, fraction: Any, guess: Values | None = None, part: Part = ALL
+    ) -> tuple[Values, Any]:
+        """v with v = base + factor·Δt·rates(v, fraction, part=part), and whether it was found (a boolean array).
+
+        `guess` is where an iteration begins (default `base`). Fields without rates in `part` keep the values of
+        `base`. Marches whose methods only evaluate rates have no solve.
+        """
+        raise NotImplementedError("methods that solve systems of equations are refused")
+
+    def axis_solve(self, axis: str, factor: Any, rhs: Values, fraction: Any) -> Values:
+        """v with (I − factor·Δt·A_axis) v = rhs: the entries along one axis of the Jacobian A of the rates at `start`.
+
+        An entry belongs to the axis along which it reaches. The diagonal is shared so that the parts add up to A: to
+        each axis minus the sum of the entries along it, and an equal share of the rest. v is an increment: walls with
+        values known in time do not move with it.
+        """
+        raise NotImplementedError("methods that solve systems of equations are refused")
+
 
 @dataclass(frozen=True)
 class RateOutline:
@@ -100,7 +123,7 @@ class Outline:
 
     `older` lists plain rules beside rates that read older levels, `changes` says how the points with rates change
     from level to level ("" where they do not), `not_periodic` why Fourier modes are not eigenvectors ("" where they
-    are), `absorbing` a rule in an absorbing layer ("" where there is none).
+    are), `absorbing` a rule in an absorbing layer ("" where there is none); `axes` are those of space.
     """
 
     rates: tuple[RateOutline, ...]
@@ -108,6 +131,7 @@ class Outline:
     changes: str
     not_periodic: str
     absorbing: str = ""
+    axes: tuple[str, ...] = ()
 
     @property
     def num_groups(self) -> int:
@@ -122,14 +146,16 @@ class Outline:
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """The rates of the Fourier modes times Δt: one matrix (…, fields, fields) a group and kind.
+    """The rates of the Fourier modes times Δt: one matrix (…, fields, fields) a group and kind (linear, implicit).
 
-    `courant` is Δt Σ_i |a_i|/Δx_i of the linearised rate, shape (…); `names` are the fields.
+    `courant` is Δt Σ_i |a_i|/Δx_i of the linearised rate, shape (…); `names` are the fields. `along` holds all rates
+    split by axis, as matrices of the same shape; it is empty where they do not split.
     """
 
     names: tuple[str, ...]
-    parts: dict[tuple[int, bool], np.ndarray]
+    parts: dict[tuple[Any, ...], np.ndarray]
     courant: np.ndarray
+    along: tuple[np.ndarray, ...] = ()
 
     @property
     def total(self) -> np.ndarray:
@@ -149,7 +175,8 @@ class Modes:
     def scaled(self, factor: Any) -> "Modes":
         """The modes of a shorter step; `factor` is a number or has the shape (…)."""
         wide = np.asarray(factor)[..., None, None]
-        return Modes(self.names, {key: value * wide for key, value in self.parts.items()}, self.courant * factor)
+        kept = {key: value * wide for key, value in self.parts.items()}
+        return Modes(self.names, kept, self.courant * factor, tuple(one * wide for one in self.along))
 
 
 @dataclass(frozen=True)
@@ -183,6 +210,11 @@ class AbstractStepper(ABC):
 
         Then memory variables of absorbing layers are recursions beside the rates, which damp without being stepped.
         """
+        return False
+
+    @property
+    def solves(self) -> bool:
+        """Whether a step solves systems of equations."""
         return False
 
     @property
@@ -238,7 +270,10 @@ class AbstractStepper(ABC):
 
 
 class AbstractOneStep(AbstractStepper):
-    """A method without memory, which can also take a part of a step, or of the rates."""
+    """A method without memory, which can also take a part of a step, or of the rates.
+
+    Methods that solve systems of equations remember the first level at which that failed.
+    """
 
     @abstractmethod
     def advance(
@@ -251,12 +286,55 @@ class AbstractOneStep(AbstractStepper):
     ) -> Values:
         """The values after `length` steps from the time `start` (both in steps of the level)."""
 
+    def attempt(
+        self,
+        system: AbstractSystem,
+        values: Values,
+        start: Any = 0.0,
+        length: Any = 1.0,
+        part: Part = ALL,
+    ) -> tuple[Values, Any]:
+        """The same, and whether all systems of equations were solved (None where there are none)."""
+        return self.advance(system, values, start, length, part), None
+
+    def begin(self, start: Values) -> Any:
+        return no_failure() if self.solves else None
+
     def step(self, system: AbstractSystem, memory: Any, prepared: Any) -> tuple[Values, Any]:
-        return self.advance(system, system.start), None
+        values, good = self.attempt(system, system.start)
+        return values, first_failure(memory, good, system)
+
+    def report(self, memory: Any) -> Any:
+        return memory
+
+    def explain(self, level: int, time: float) -> str:
+        return explain_failure(self, level, time)
 
     @abstractmethod
     def propagator(self, modes: Modes) -> np.ndarray | NoGrowth:
         """The matrix that takes the modes over one step, shape (…, fields, fields)."""
+
+
+def no_failure() -> Any:
+    """The memory of a method that has not failed yet."""
+    return jnp.asarray(-1, jnp.int32)
+
+
+def first_failure(memory: Any, good: Any, system: AbstractSystem) -> Any:
+    """The first level that failed, after one more; `good` says whether this one was reached (None: always)."""
+    if good is None:
+        return memory
+    return jnp.where((memory < 0) & ~good, jnp.asarray(system.number, jnp.int32), memory)
+
+
+def explain_failure(stepper: AbstractStepper, level: int, time: float) -> str:
+    """The message for a system of equations that was not solved."""
+    return (
+        f"{stepper!r} could not reach level {level}, t = {time:g}: a system of equations of this step was not solved, "
+        f"because the iteration did not converge or the matrix is singular. Take more time levels, give the stepper "
+        f"another solver= (a direct one, or one with more iterations), or look whether the solution grows without "
+        f"bound."
+    )
 
 
 def combine(system: AbstractSystem, base: Values, weights: Sequence[Any], slopes: Sequence[Values]) -> Values:

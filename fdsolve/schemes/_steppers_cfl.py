@@ -45,6 +45,11 @@ class CFL(AbstractStepper):
                 f"CFL: stepper= takes a one-step method such as fd.schemes.RK4(), got {self.stepper!r}. Sub-steps vary "
                 f"in length, which methods with a memory cannot follow."
             )
+        if self.stepper is not None and self.stepper.solves:
+            raise DeclarationError(
+                f"CFL: {self.stepper!r} solves systems of equations, and sub-steps serve methods that are held down by "
+                f"stability. Give it to stepper= by itself, with as many time levels as accuracy asks for."
+            )
         rules = self.speed.values() if isinstance(self.speed, Mapping) else [self.speed]
         for rule in rules:
             if rule is not None and not callable(rule) and not isinstance(rule, int | float):

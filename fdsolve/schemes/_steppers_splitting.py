@@ -34,6 +34,15 @@ class AbstractSplitting(AbstractOneStep):
     def evaluations(self) -> int:
         return sum(self.steppers[group].evaluations for group, _ in self.turns)
 
+    @property
+    def solves(self) -> bool:
+        return any(one.solves for one in self.steppers)
+
+    @property
+    def solver(self) -> Any:
+        """The solver of those steppers that solve systems of equations."""
+        return next((one.solver for one in self.steppers if one.solves), None)
+
     def advance(
         self,
         system: AbstractSystem,
@@ -42,13 +51,24 @@ class AbstractSplitting(AbstractOneStep):
         length: Any = 1.0,
         part: Part = ALL,
     ) -> Values:
-        done = [0.0] * len(self.steppers)
+        return self.attempt(system, values, start, length, part)[0]
+
+    def attempt(
+        self,
+        system: AbstractSystem,
+        values: Values,
+        start: Any = 0.0,
+        length: Any = 1.0,
+        part: Part = ALL,
+    ) -> tuple[Values, Any]:
+        done, good = [0.0] * len(self.steppers), None
         for group, share in self.turns:
             own = replace(part, group=group)
             begun = start + done[group] * length
-            values = self.steppers[group].advance(system, values, begun, share * length, own)
+            values, solved = self.steppers[group].attempt(system, values, begun, share * length, own)
+            good = good if solved is None else solved if good is None else good & solved
             done[group] += share
-        return values
+        return values, good
 
     def amplify(self, modes: Modes) -> np.ndarray | NoGrowth:
         found = self.propagator(modes)
