@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from ._steppers import (
     Outline,
     Part,
     Values,
+    Walls,
     on_eigenvalues,
 )
+from ._tableau import wall_polynomials
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,18 @@ class AdditiveTableau:
         if not self.explicit:
             return ()
         return tuple(b - a for b, a in zip(self.weights, (*self.explicit[-1], 0.0), strict=True))
+
+    @cached_property
+    def wall_coefficients(self) -> tuple[tuple[float, ...], ...]:
+        """For each stage the weights of Δtᵏ g⁽ᵏ⁾ in a boundary value g(t): entry k is (Aᵏ1)_i, k ≤ order.
+
+        Empty where one stage is implicit: that is the new level, whose value is known.
+        """
+        if sum(row[-1] != 0 for row in self.implicit) < 2:
+            return ()
+        count = len(self.implicit)
+        matrix = np.array([[*row, *[0.0] * (count - len(row))] for row in self.implicit])
+        return wall_polynomials(matrix, self.order + 1)
 
     def uses_stiff(self, stage: int) -> bool:
         """Whether a later stage takes the slope of the stiff rates at a stage."""
@@ -86,8 +101,10 @@ def solve_matrix(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 class AbstractAdditive(AbstractOneStep):
     """Stages uᵢ = uⁿ + Δt Σ_{j≤i} aᵢⱼ g(uⱼ) + Δt Σ_{j<i} âᵢⱼ f(uⱼ) for ∂u/∂t = f + g with g stiff.
 
-    uⁿ⁺¹ is the last stage, plus Δt Σ (b̂ⱼ − âₛⱼ) f(uⱼ). The slopes g(uᵢ) of implicit stages are not evaluated but
-    follow from what the stage gained: evaluating them would multiply the error of the solution by the stiffness.
+    uⁿ⁺¹ is the last stage, plus Δt Σ (b̂ⱼ − âₛⱼ) f(uⱼ). Boundary values known in time stand at a stage where A would
+    take them, not at their own value there: with those, stages of low order would cost the result its order. The
+    slopes g(uᵢ) of implicit stages are not evaluated but follow from what the stage gained: evaluating them would
+    multiply the error of the solution by the stiffness.
     """
 
     solver: Any
@@ -141,16 +158,22 @@ class AbstractAdditive(AbstractOneStep):
             below = tableau.explicit[number] if tableau.explicit else ()
             base = add(values, [*zip(row, fast, strict=False), *zip(below, slow, strict=True)])
             time, diagonal = start + share * length, row[number]
+            walls = self._walls(number, start, length)
             if diagonal:
-                stage, solved = system.solve(base, diagonal * length, time, stage, stiff)
+                stage, solved = system.solve(base, diagonal * length, time, stage, stiff, walls)
                 good = solved if good is None else good & solved
                 fast.append(gained(base, stage, diagonal))
             else:
                 stage = base
-                fast.append(moved(system, stage, time, length, stiff) if tableau.uses_stiff(number) else {})
-            slow.append(moved(system, stage, time, length, rest) if tableau.uses_rest(number) else {})
+                fast.append(moved(system, stage, time, length, stiff, walls) if tableau.uses_stiff(number) else {})
+            slow.append(moved(system, stage, time, length, rest, walls) if tableau.uses_rest(number) else {})
             slow = slow if tableau.explicit else []
         return add(stage, zip(tableau.corrections, slow, strict=True)), good
+
+    def _walls(self, stage: int, start: Any, length: Any) -> Walls | None:
+        """How boundary values stand at a stage; None for values at its own time."""
+        found = self.tableau.wall_coefficients
+        return Walls(start, tuple(w * length**k for k, w in enumerate(found[stage]))) if found else None
 
     def amplify(self, modes: Modes) -> np.ndarray:
         if self.tableau.explicit:
@@ -181,10 +204,12 @@ def add(base: Values, terms: Iterable[tuple[float, Values]]) -> Values:
     return result
 
 
-def moved(system: AbstractSystem, values: Values, fraction: Any, length: Any, part: Part) -> Values:
+def moved(
+    system: AbstractSystem, values: Values, fraction: Any, length: Any, part: Part, walls: Walls | None = None
+) -> Values:
     """length · Δt · rates of some values at a time."""
     step = system.step * np.asarray(length, system.step.dtype) if isinstance(length, float) else system.step * length
-    slopes = system.rates(values, fraction, None, part)
+    slopes = system.rates(values, fraction, walls, part)
     return {name: tuple(step.astype(box.dtype) * box for box in boxes) for name, boxes in slopes.items()}
 
 

@@ -82,9 +82,15 @@ class AbstractSystem(ABC):
         """What the linear rates are at the zero state: their sources."""
 
     def solve(
-        self, base: Values, factor: Any, fraction: Any, guess: Values | None = None, part: Part = ALL
+        self,
+        base: Values,
+        factor: Any,
+        fraction: Any,
+        guess: Values | None = None,
+        part: Part = ALL,
+        walls: Walls | None = None,
     ) -> tuple[Values, Any]:
-        """v with v = base + factor·Δt·rates(v, fraction, part=part), and whether it was found (a boolean array).
+        """v with v = base + factor·Δt·rates(v, fraction, walls, part), and whether it was found (a boolean array).
 
         `guess` is where an iteration begins (default `base`). Fields without rates in `part` keep the values of
         `base`. Marches whose methods only evaluate rates have no solve.

@@ -46,13 +46,18 @@ class Tableau:
 
     @cached_property
     def wall_coefficients(self) -> tuple[tuple[float, ...], ...]:
-        """For each stage the weights of Δtᵏ g⁽ᵏ⁾ in a boundary value g(t): entry k is (Aᵏ1)_i, k ≤ order."""
-        column, columns = np.ones(len(self.stages)), []
-        for _ in range(max(self.order, 1)):
-            columns.append(column)
-            column = self.matrix @ column
-        rows = [tuple(float(c) for c in row) for row in np.stack(columns, axis=1)]
-        return tuple(row[: 1 + max([0, *(k for k, c in enumerate(row) if c)])] for row in rows)
+        """For each stage the weights of Δtᵏ g⁽ᵏ⁾ in a boundary value g(t): entry k is (Aᵏ1)_i, k < order."""
+        return wall_polynomials(self.matrix, max(self.order, 1))
+
+
+def wall_polynomials(matrix: np.ndarray, count: int) -> tuple[tuple[float, ...], ...]:
+    """For each stage of a method with weights A the numbers (Aᵏ1)_i, k < count, without zeros at the end."""
+    column, columns = np.ones(len(matrix)), []
+    for _ in range(count):
+        columns.append(column)
+        column = matrix @ column
+    rows = [tuple(float(c) for c in row) for row in np.stack(columns, axis=1)]
+    return tuple(row[: 1 + max([0, *(k for k, c in enumerate(row) if c)])] for row in rows)
 
 
 def order_conditions(matrix: np.ndarray, weights: np.ndarray, times: np.ndarray) -> dict[int, list[tuple[str, float]]]:

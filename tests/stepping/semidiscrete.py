@@ -33,7 +33,9 @@ class Equation:
             for implicit, f, df in ((True, self.stiff, self.stiff_slope), (False, self.rest, self.rest_slope))
             if part.has("u", 0 if implicit else 1, False, implicit)
         ]
-        return lambda t, y: sum((f(t, y) for f, _ in kept), 0 * y), lambda t, y: sum(df(t, y) for _, df in kept)
+        return lambda t, y: sum((f(t, y) for f, _ in kept), 0 * y), lambda t, y: sum(
+            (df(t, y) for _, df in kept), np.zeros((y.size, y.size))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,13 @@ class DenseSystem(AbstractSystem):
         return {"u": (f(self._at(fraction), values["u"][0]),)}
 
     def solve(
-        self, base: Values, factor: Any, fraction: Any, guess: Values | None = None, part: Part = ALL
+        self,
+        base: Values,
+        factor: Any,
+        fraction: Any,
+        guess: Values | None = None,
+        part: Part = ALL,
+        walls: Walls | None = None,
     ) -> tuple[Values, Any]:
         f, slope = self.equation.chosen(part)
         known, t, h = base["u"][0], self._at(fraction), factor * self.size
