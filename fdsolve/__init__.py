@@ -3,6 +3,7 @@
 from . import boundary as boundary
 from . import kernels as kernels
 from . import schemes as schemes
+from . import solvers as solvers
 from ._solve import plan as plan
 from ._solve import solve as solve
 from .analysis import Analysis as Analysis
@@ -19,6 +20,7 @@ from .field import along as along
 from .field import interpolate as interpolate
 from .field import point as point
 from .field import rate as rate
+from .field import residual as residual
 from .field import together as together
 from .field import whole as whole
 from .grid import Axis as Axis

@@ -15,8 +15,8 @@ from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .planning import Plan, make_plan, show_bytes, show_option
 from .region import Box
-from .solution import LastLevel, Solution
-from .stepping import Carry, begin, finish, interiors
+from .solution import LastLevel, Solution, check_logs
+from .stepping import Carry, begin, finish, interiors, solves_of
 
 
 def plan(
@@ -24,6 +24,7 @@ def plan(
     /,
     *,
     stepper: Any = None,
+    solver: Any = None,
     save: Any = None,
     adjoint: Any = None,
     kernel: Any = "auto",
@@ -35,7 +36,7 @@ def plan(
     """What `solve` with the same arguments will run, and why; print it."""
     _check_kernel(kernel)
     _check_later(adjoint, monitors, progress)
-    return _with_kernels(make_plan(fields, _join_parameters(parameters, keywords), stepper, save), kernel)[0]
+    return _with_kernels(make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel)[0]
 
 
 def solve(
@@ -43,6 +44,7 @@ def solve(
     /,
     *,
     stepper: Any = None,
+    solver: Any = None,
     save: Any = None,
     adjoint: Any = None,
     kernel: Any = "auto",
@@ -53,19 +55,22 @@ def solve(
 ) -> Solution:
     """Solves the problem that the fields' assignments declare.
 
-    Arguments: `fields`, a field or a sequence of coupled ones; `stepper` for rates (default RK4); `save`
+    Arguments: `fields`, a field or a sequence of coupled ones; `stepper` for rates (default RK4); `solver` for
+    residuals, such as `fd.solvers.Newton()` or `fd.solvers.Multigrid()` (default: chosen by the plan); `save`
     (`fd.every(n)`, `fd.at(times)`, `fd.final()`, and `fd.receivers(...)` alone or beside one of them in a list; default
     every level); parameters of rules by keyword, or in
     `parameters=dict(...)` where their names clash with an option. Pure: works under jit, grad, jvp and vmap over
     parameters, initial and boundary values.
 
     Raises DeclarationError or PlanningError for what does not fit together, before anything runs; RunError for a
-    history that does not fit in memory and for an initial state that is not finite. Warns where the declared step is
-    unstable.
+    history that does not fit in memory, for an initial state that is not finite, and where equations could not be
+    solved (in a traced run, fields are nan from there on). Warns where the declared step is unstable.
     """
     _check_kernel(kernel)
     _check_later(adjoint, monitors, progress)
-    made, chosen = _with_kernels(make_plan(fields, _join_parameters(parameters, keywords), stepper, save), kernel)
+    made, chosen = _with_kernels(
+        make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel
+    )
     arrays = Arrays(**made.operands)
     concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
     axes = made.problem.scope.grid.space
@@ -73,6 +78,7 @@ def solve(
     carry, finite = begin(made.structure, axes, arrays)
     if concrete:
         made.warn_if_unstable()
+        check_logs(made, carry[0].logs, made.structure.first_level)
         _check_initial(made, finite, carry)
     while True:
         try:
@@ -86,8 +92,10 @@ def solve(
     last = interiors(made.structure, carry[0])
     if concrete:
         _check_stepper(made, failed)
+        check_logs(made, carry[0].logs, made.structure)
         _warn_not_finite(made, finite, last)
-    return Solution(made, *_finish(made, history, last, hidden), carry[1])
+    reports = dict(zip(solves_of(made.structure), carry[0].logs, strict=True))
+    return Solution(made, *_finish(made, history, last, hidden), carry[1], reports)
 
 
 def _check_stepper(made: Plan, failed: Any) -> None:

@@ -24,7 +24,7 @@ class Wrong:
     def check(self) -> None:
         """Runs the program: it must end in the message, on one line, before anything ran."""
         refuse = mock.Mock(side_effect=AssertionError("the run had begun"))
-        with mock.patch(f"{SOLVE}.run", refuse), pytest.raises(fd.FdsolveError) as caught:
+        with mock.patch(f"{SOLVE}.finish", refuse), pytest.raises(fd.FdsolveError) as caught:
             self.program()
         pattern = re.escape(self.message).replace("…", ".*")
         assert re.fullmatch(pattern, str(caught.value)), str(caught.value)

@@ -19,11 +19,15 @@ from ._field import point as point
 from ._field import together as together
 from ._rules import Along as Along
 from ._rules import Interpolate as Interpolate
+from ._rules import Marked as Marked
 from ._rules import Rate as Rate
+from ._rules import Residual as Residual
 from ._rules import Whole as Whole
 from ._rules import along as along
+from ._rules import bare as bare
 from ._rules import describe_rule as describe_rule
 from ._rules import interpolate as interpolate
 from ._rules import own as own
 from ._rules import rate as rate
+from ._rules import residual as residual
 from ._rules import whole as whole

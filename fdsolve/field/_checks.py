@@ -9,7 +9,7 @@ import xarray as xr
 from ..errors import DeclarationError
 from ..region import signature_of
 from ._conditions import AbstractBoundary
-from ._rules import Along, Interpolate, Rate, Whole, check_numbers
+from ._rules import Along, Interpolate, Marked, Rate, Whole, check_numbers
 
 _WANTED = "a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition"
 
@@ -21,9 +21,10 @@ def check_rule(rule: Any, what: str) -> None:
     if isinstance(rule, type):
         hint = f" Give it its arguments: {rule.__name__}(0.0)." if issubclass(rule, AbstractBoundary) else ""
         raise DeclarationError(f"{what}: {_WANTED}, got the class {rule.__name__}.{hint}")
-    if isinstance(rule, Rate):
+    if isinstance(rule, Marked):
         if isinstance(rule.function, AbstractBoundary):
-            raise DeclarationError(f"{what}: a boundary condition has no rate; assign it without `fd.rate`.")
+            kind = "rate" if isinstance(rule, Rate) else "residual"
+            raise DeclarationError(f"{what}: a boundary condition has no {kind}; assign it without `fd.{kind}`.")
         check_rule(rule.function, what)
         return
     if isinstance(rule, xr.DataArray):
@@ -45,7 +46,7 @@ def check_rule(rule: Any, what: str) -> None:
 
 def check_coefficient(value: Any, what: str) -> None:
     """Refuses what cannot be a coefficient of a boundary condition; `what` names the condition."""
-    if isinstance(value, AbstractBoundary | Rate):
+    if isinstance(value, AbstractBoundary | Marked):
         raise DeclarationError(
             f"{what}: a coefficient is a number, an array or a function that gives its value, got a "
             f"{type(value).__name__}."

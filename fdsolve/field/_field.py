@@ -13,7 +13,7 @@ from ..grid import Grid
 from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_interpolation, to_region
 from ._checks import check_rule
 from ._conditions import AbstractBoundary
-from ._rules import Rate, describe_rule, own
+from ._rules import Marked, bare, describe_rule, own
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,15 +187,15 @@ class Together:
                 raise DeclarationError("fd.together: assign a function, not a region of a field.")
             region, rule, adds = rule.region, rule.added, True
         names = [one.name for one in self.fields]
-        function = rule.function if isinstance(rule, Rate) else rule
+        function = bare(rule)
         if isinstance(function, Sequence) and not isinstance(function, str) and len(function) == len(names):
-            parts = [Rate(value) if isinstance(rule, Rate) else value for value in function]
+            parts = [replace(rule, function=value) if isinstance(rule, Marked) else value for value in function]
             # Checked for all before the first is assigned: an assignment that fails leaves nothing behind.
             made = [one._checked(region, part, adds) for one, part in zip(self.fields, parts, strict=True)]
             for one, assignment in zip(self.fields, made, strict=True):
                 one.assignments.append(assignment)
             return
-        if isinstance(function, AbstractBoundary) and not isinstance(rule, Rate):
+        if isinstance(function, AbstractBoundary) and not isinstance(rule, Marked):
             self._assign_each(region, function, adds)
             return
         if not callable(function):

@@ -15,11 +15,29 @@ from ._conditions import AbstractBoundary
 
 
 @dataclass(frozen=True, eq=False)
-class Rate:
-    """A rule that gives du/dt; made by `fd.rate`."""
+class Marked:
+    """A rule that does not give the value itself."""
 
     function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Rate(Marked):
+    """A rule that gives du/dt; made by `fd.rate`."""
+
     implicit: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Residual(Marked):
+    """A rule that gives what is to be zero; made by `fd.residual`."""
+
+    guess: Any = None
+
+
+def bare(rule: Any) -> Any:
+    """The function (number, array) behind a rate or a residual; other rules as they are."""
+    return rule.function if isinstance(rule, Marked) else rule
 
 
 def rate(function: Any, *, implicit: Any = False) -> Rate:
@@ -31,17 +49,37 @@ def rate(function: Any, *, implicit: Any = False) -> Rate:
     """
     if not isinstance(implicit, bool):
         raise DeclarationError(f"`fd.rate`: implicit= takes True or False, got {implicit!r}.")
-    if isinstance(function, Rate):
+    return Rate(_checked_function(function, "`fd.rate`"), implicit)
+
+
+def residual(function: Any, *, guess: Any = None) -> Residual:
+    """Marks a rule as an equation: `u[...] = fd.residual(lambda u, f: laplacian(u) - f)` says that it is zero there.
+
+    The points of all such regions are determined together, with the boundary conditions and rules beside them: on a
+    grid without time once, with it at every level (a field read at `"t-1"` is that of the level before), before what
+    reads them. `function`'s arguments are found by name as in any rule. `guess` (a number, an array, or a function as
+    of an initial state) is where the iteration starts; without it, from the level before, or zero.
+    """
+    if isinstance(guess, Marked | AbstractBoundary | str | type | bool):
         raise DeclarationError(
-            "`fd.rate` takes a function, a number or an array, got a rate. Give it the function itself."
+            f"`fd.residual`: guess= takes a number, an array or a function of the coordinates, got {guess!r}."
+        )
+    return Residual(_checked_function(function, "`fd.residual`"), own(guess))
+
+
+def _checked_function(function: Any, what: str) -> Any:
+    if isinstance(function, Marked):
+        kind = "rate" if isinstance(function, Rate) else "residual"
+        raise DeclarationError(
+            f"{what} takes a function, a number or an array, got a {kind}. Give it the function itself."
         )
     if isinstance(function, AbstractBoundary):
         raise DeclarationError(
-            f"`fd.rate` takes a function, a number or an array, got {function!r}. Assign it without."
+            f"{what} takes a function, a number or an array, got {function!r}. Assign it without."
         )
     if function is None or isinstance(function, str | type):
-        raise DeclarationError(f"`fd.rate` takes a function, a number or an array, got {function!r}.")
-    return Rate(own(function) if isinstance(function, np.ndarray | xr.DataArray) else function, implicit)
+        raise DeclarationError(f"{what} takes a function, a number or an array, got {function!r}.")
+    return own(function) if isinstance(function, np.ndarray | xr.DataArray) else function
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +172,8 @@ def check_numbers(value: Any, what: str) -> None:
 
 def describe_rule(rule: Any) -> str:
     """A rule's name in messages and in the plan."""
-    if isinstance(rule, Rate):
-        return f"rate {describe_rule(rule.function)}"
+    if isinstance(rule, Marked):
+        return f"{type(rule).__name__.lower()} {describe_rule(rule.function)}"
     if isinstance(rule, AbstractBoundary):
         return repr(rule)
     if callable(rule):

@@ -31,7 +31,8 @@ class Level:
 
     `current` holds padded arrays by field, `older[name][0]` the level before; `number` is the level's index and
     `fraction` how far a stage lies from the level before (1.0) to it; arrays along time are interpolated between.
-    `spare` holds arrays whose values are no longer needed, for the new level to be written into.
+    `spare` holds arrays whose values are no longer needed, for the new level to be written into; `systems`, by stage,
+    what was made ready to solve it, `reports` how solving it went.
     """
 
     structure: Structure
@@ -42,6 +43,8 @@ class Level:
     fraction: Any
     time: Any
     spare: Mapping[str, jax.Array] = field(default_factory=dict)
+    systems: Mapping[Any, Any] = field(default_factory=dict)
+    reports: Mapping[Any, Any] = field(default_factory=dict)
 
     def with_current(self, name: str, array: jax.Array) -> "Level":
         """The level with one field's array replaced."""

@@ -1,10 +1,12 @@
 """Plans: a declaration compiled into an ordered program of pieces."""
 
 from ._order import Parallel as Parallel
+from ._order import Solve as Solve
 from ._order import Stage as Stage
 from ._order import Sweep as Sweep
 from ._order import make_schedule as make_schedule
 from ._order import make_sweep as make_sweep
+from ._order import pieces_of as pieces_of
 from ._pieces import Piece as Piece
 from ._plan import Plan as Plan
 from ._plan import make_plan as make_plan

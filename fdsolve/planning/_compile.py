@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ..errors import PlanningError
-from ..field import AbstractAbsorber
+from ..field import AbstractAbsorber, Residual
 from ..region import Box, Part, Points
 from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
@@ -34,6 +34,7 @@ class PhasePieces:
     values: list[Piece] = field(default_factory=list)
     rates: list[Piece] = field(default_factory=list)
     given: dict[str, Points] = field(default_factory=dict)
+    guesses: list[Piece] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -99,6 +100,7 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
             if points.empty:
                 continue
             into = result.rates if span.kind == "rate" else result.values
+            result.guesses.extend(_guess_pieces(book, name, span, points))
             for group, standing in split_by_layers(one, span, points, phase.levels):
                 for part, stretched in split_by_stretches(book, name, span, group, int(phase.levels[0]), standing):
                     into.extend(_span_pieces(book, phase, name, span, part, holes, stretched))
@@ -177,18 +179,24 @@ def _compatible_points(name: str, span: Span, one: FieldPhase, initial: bool) ->
     """The points of a span where its kind agrees with what lies below; over an initial state a rate has no effect."""
     if not span.adds and (span.predicate is None or span.kind == "value"):
         return span.points
-    same, other = (one.rates, one.values) if span.kind == "rate" else (one.values, one.rates)
+    below = {"rate": one.rates, "residual": one.residuals, "value": one.values}
+    same = below.pop(span.kind)
     label = span.assignment.describe(name)
-    clash = not span.points.intersect(other).empty
-    if clash and span.kind == "value":
+    other = next((kind for kind, points in below.items() if not span.points.intersect(points).empty), "")
+    if other and span.kind == "value":
         raise PlanningError(
-            f"{label}: `+=` adds a value where the rule below is a rate; add a rate, `+= fd.rate(...)`, or take a "
-            f"region "
-            f"where values are set."
+            f"{label}: `+=` adds a value where the rule below is a {other}; add a {other}, `+= fd.{other}(...)`, or "
+            f"take a region where values are set."
         )
-    if clash and not span.adds and not initial:
+    if span.kind == "residual" and other and span.adds:
         raise PlanningError(
-            f"{label}: a rate under a run-time predicate lies over points whose rule gives a value; both must be rates."
+            f"{label}: `+=` adds to an equation where the rule below is a {other}; assign `fd.residual(...)` there "
+            f"first, or take a region where there is one."
+        )
+    if other and not span.adds and not initial:
+        raise PlanningError(
+            f"{label}: a {span.kind} under a run-time predicate lies over points whose rule gives a {other}; both must "
+            f"be {span.kind}s."
         )
     return span.points.intersect(same)
 
@@ -264,6 +272,28 @@ def _span_pieces(
             add_mask(book, mask, part.mask, part.box.start)
         piece = Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label, None, group, implicit)
         pieces.append(replace(piece, stretched=bool(standing.stretches)))
+    return pieces
+
+
+def _guess_pieces(book: RuleBook, name: str, span: Span, points: Points) -> list[Piece]:
+    """Where the iteration of a residual starts, if its rule says so."""
+    if not isinstance(span.assignment.rule, Residual) or span.assignment.rule.guess is None:
+        return []
+    assignment = replace(span.assignment, rule=span.assignment.rule.guess, component=None, partners=())
+    rule = book.rule(f"{name}", -1 - span.index, assignment)
+    if book.rules[rule].reads:
+        raise PlanningError(
+            f"{span.assignment.describe(name)}: guess= is evaluated before the fields are known; let it read "
+            f"coordinates and parameters only."
+        )
+    label = f"guess of {span.assignment.describe(name)}"
+    pieces = []
+    for part in points.parts:
+        mask = None
+        if part.mask is not None:
+            mask = f"mask {name} rule {span.index} {identity(part)}"
+            add_mask(book, mask, part.mask, part.box.start)
+        pieces.append(Piece(name, part.box, rule, mask, None, "guess", False, label))
     return pieces
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 
 from ..errors import PlanningError
 from ..region import Box, Part
+from ..solvers import SystemOutline
 from ..stencil import StateRead, Traced
 from ._pieces import Piece
 
@@ -42,7 +44,52 @@ class Sweep:
     sequence: str = ""
 
 
-Stage = Parallel | Sweep
+@dataclass(frozen=True)
+class Solve:
+    """Residuals that determine fields together, with all that holds beside them and reads those.
+
+    `inner` are the stages that follow from the unknown values before the residuals can be told, `guesses` where the
+    iteration starts. `outline` says what is known of the system; `affine`, whether it is linear; `fixed`, whether its
+    matrix is the same at all levels. `solver` solves it, for `reasons`.
+    """
+
+    residuals: tuple[Piece, ...]
+    inner: "tuple[Stage, ...]"
+    guesses: tuple[Piece, ...] = ()
+    outline: SystemOutline | None = None
+    affine: bool = False
+    fixed: bool = False
+    solver: Any = None
+    linear: Any = None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """As sweeps name theirs."""
+        return "solve"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that are determined."""
+        return tuple(dict.fromkeys(piece.field for piece in self.residuals))
+
+    @property
+    def beside(self) -> tuple[Piece, ...]:
+        """The pieces of the inner stages."""
+        return tuple(piece for stage in self.inner for piece in pieces_of(stage))
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All pieces."""
+        return (*self.residuals, *self.beside, *self.guesses)
+
+
+Stage = Parallel | Sweep | Solve
+
+
+def pieces_of(stage: Stage) -> tuple[Piece, ...]:
+    """The pieces of a stage."""
+    return (stage.piece,) if isinstance(stage, Parallel) else stage.pieces
 
 
 Masks = Mapping[str, Part]
@@ -58,12 +105,31 @@ def make_schedule(
         edges[reader].add(needed)
     stages: list[Stage] = []
     for group in _components(edges):
-        if len(group) == 1 and group[0] not in edges[group[0]]:
+        alone = len(group) == 1 and group[0] not in edges[group[0]]
+        if alone and pieces[group[0]].role == "residual":
+            _refuse_idle_residual(pieces[group[0]])
+        if alone:
             stages.append(Parallel(pieces[group[0]]))
+        elif any(pieces[i].role == "residual" for i in group):
+            stages.append(_make_solve([pieces[i] for i in sorted(group)], rules, axes, masks))
         else:
             ordered = sorted(group)
             stages.append(make_sweep([pieces[i] for i in ordered], rules, axes, masks))
     return tuple(stages)
+
+
+def _make_solve(pieces: Sequence[Piece], rules: Sequence[Traced], axes: tuple[str, ...], masks: Masks | None) -> Solve:
+    """Residuals are solved for together; what depends on them is ordered as if they were known."""
+    residuals = tuple(piece for piece in pieces if piece.role == "residual")
+    others = [piece for piece in pieces if piece.role != "residual"]
+    return Solve(residuals, make_schedule(others, rules, axes, masks))
+
+
+def _refuse_idle_residual(piece: Piece) -> None:
+    raise PlanningError(
+        f"{piece.label} does not depend on `{piece.field}`, so that it determines nothing. Let the residual read "
+        f"`{piece.field}[...]`, or assign the value itself, without `fd.residual`."
+    )
 
 
 def _meet(a: Piece, b: Piece, offset: tuple[int, ...], masks: Masks | None) -> bool:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import DeclarationError
-from ..field import AbstractCondition, AbstractLayer, AbstractPeriodic, Assignment, Normal, Rate
+from ..field import AbstractCondition, AbstractLayer, AbstractPeriodic, Assignment, Normal, Rate, Residual
 from ..region import Box, Layout, Part, Points, Predicate
 from ._poles import pole_walls
 from ._problem import Problem
 from ._walls import Claims, Side, claim_walls
+
+_KINDS = {Rate: "rate", Residual: "residual"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +23,7 @@ class Span:
     assignment: Assignment
     points: Points
     predicate: Predicate | None
-    kind: str  # "value" | "rate"
+    kind: str  # "value" | "rate" | "residual"
     adds: bool
     side: Side | None = None
 
@@ -66,6 +68,7 @@ class FieldPhase:
     holes: list[Hole] = field(default_factory=list)
     values: Points = field(default_factory=Points)
     rates: Points = field(default_factory=Points)
+    residuals: Points = field(default_factory=Points)
     uncovered: Points = field(default_factory=Points)
 
 
@@ -159,7 +162,7 @@ def _field_phase(problem: Problem, name: str, level: int) -> FieldPhase:
             covered = covered.union(hole.points)
     walls: dict[Side, Points] = {}
     for entry in reversed(entries):
-        kind = "rate" if isinstance(entry.assignment.rule, Rate) else "value"
+        kind = _KINDS.get(type(entry.assignment.rule), "value")
         points = entry.points if entry.claims is None else _valued_points(entry, layout, walls)
         visible = points.subtract(covered)
         for side, part in _by_side(entry, visible):
@@ -287,9 +290,12 @@ def _sort_kinds(result: FieldPhase, layout: Layout) -> None:
             continue
         if span.kind == "rate":
             result.rates = result.rates.union(span.points)
+        elif span.kind == "residual":
+            result.residuals = result.residuals.union(span.points)
         else:
             result.values = result.values.union(span.points)
-    result.uncovered = whole.subtract(result.rates).subtract(result.values).subtract(cut)
+    covered = result.rates.union(result.values).union(result.residuals)
+    result.uncovered = whole.subtract(covered).subtract(cut)
 
 
 def _check_predicate(assignment: Assignment, predicate: Predicate | None, name: str, problem: Problem) -> None:

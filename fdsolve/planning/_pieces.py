@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, PlanningError
-from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole
+from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole, bare
 from ..region import Box, Place, Predicate, place_window
 from ..stencil import (
     ProfileRead,
@@ -175,7 +175,7 @@ class RuleBook:
                 f"{what}: a rate moves a field by fractions, and `{name}` has dtype {np.dtype(dtype)}. Declare it with "
                 f"dtype=float."
             )
-        rule = assignment.rule.function if isinstance(assignment.rule, Rate) else assignment.rule
+        rule = bare(assignment.rule)
         if isinstance(rule, AbstractCondition):
             (rule,) = rule.coefficients
         evaluate = self.evaluator(name, index, assignment, rule, what)

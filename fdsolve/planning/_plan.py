@@ -15,11 +15,12 @@ from jax.core import Tracer
 from ..errors import DeclarationError, FdsolveWarning
 from ..region import Box, Points
 from ..schemes import RK4, AbstractStepper
+from ..solvers import AbstractLinearSolver, AbstractNonlinearSolver
 from ..stencil import ProfileRead
 from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
-from ._order import Parallel, Stage, make_schedule
+from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
 from ._pieces import Piece
 from ._points_order import order_points
@@ -30,6 +31,7 @@ from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
 from ._stability import Skipped, Stability, analyse
 from ._store import Extent
 from ._structure import Array, PhaseStructure, Segment, Structure
+from ._systems import choose_solver, outline_solve
 
 MAX_SEGMENTS = 8
 
@@ -129,9 +131,9 @@ class Plan:
     __repr__ = __str__
 
 
-def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: Any) -> Plan:
+def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: Any, solver: Any = None) -> Plan:
     """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
-    _check_options(stepper, save)
+    _check_options(stepper, save, solver)
     save, listening = split_saves(save)
     problem = take_snapshot(fields, parameters)
     phases, of_level = make_phases(problem)
@@ -158,7 +160,10 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     structure = Structure(
         arrays=_arrays(problem, compiled),
         rules=tuple(compiled.book.rules),
-        phases=tuple(_phase_structure(problem, compiled, pieces) for pieces in compiled.phases),
+        phases=tuple(
+            _phase_structure(problem, compiled, pieces, phase, solver)
+            for pieces, phase in zip(compiled.phases, phases, strict=True)
+        ),
         segments=_segments(of_level),
         extents=(),
         saved_levels=save_plan.levels,
@@ -192,7 +197,12 @@ def show_option(name: str, value: Any) -> str:
     return f"{value!r}. A parameter called `{name}` goes into parameters=dict({name}=...)."
 
 
-def _check_options(stepper: Any, save: Any) -> None:
+def _check_options(stepper: Any, save: Any, solver: Any) -> None:
+    if solver is not None and not isinstance(solver, AbstractLinearSolver | AbstractNonlinearSolver):
+        got = f"the class {solver.__name__}" if isinstance(solver, type) else show_option("solver", solver)
+        raise DeclarationError(
+            f"solver= takes a solver such as fd.solvers.Multigrid() or fd.solvers.Newton(), got {got}"
+        )
     if stepper is not None and not isinstance(stepper, AbstractStepper):
         raise DeclarationError(
             "stepper= takes a stepper such as fd.schemes.RK4(), got "
@@ -236,10 +246,18 @@ def _hidden_array(problem: Problem, name: str, box: Box, kept: int) -> Array:
     return Array(name, shape, lower, upper, np.dtype(problem.scope.dtypes[name]).str, kept, hidden=True)
 
 
-def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) -> PhaseStructure:
+def _phase_structure(
+    problem: Problem, compiled: Compiled, pieces: PhasePieces, phase: Phase, solver: Any
+) -> PhaseStructure:
     rules, axes = compiled.book.rules, problem.scope.grid.space
-    stages = make_schedule(pieces.values, rules, axes, problem.store.masks)
-    stages = tuple(_with_sequence(problem, compiled, stage, axes) for stage in stages)
+    found = make_schedule(pieces.values, rules, axes, problem.store.masks)
+    found = tuple(_with_sequence(problem, compiled, stage, axes) for stage in found)
+    stages = tuple(
+        choose_solver(outline_solve(problem, phase, stage, rules, pieces.guesses), solver)
+        if isinstance(stage, Solve)
+        else stage
+        for stage in found
+    )
     given = tuple(
         (name, tuple(part.box for part in points.parts)) for name, points in pieces.given.items() if not points.empty
     )
@@ -247,6 +265,8 @@ def _phase_structure(problem: Problem, compiled: Compiled, pieces: PhasePieces) 
 
 
 def _with_sequence(problem: Problem, compiled: Compiled, stage: Stage, axes: tuple[str, ...]) -> Stage:
+    if isinstance(stage, Solve):
+        return replace(stage, inner=tuple(_with_sequence(problem, compiled, one, axes) for one in stage.inner))
     if isinstance(stage, Parallel) or stage.method != "points":
         return stage
     masks = [_concrete_mask(problem, piece) for piece in stage.pieces]
@@ -277,8 +297,7 @@ def _measure_profiles(problem: Problem, compiled: Compiled, structure: Structure
     axes = problem.scope.grid.space
     for phase in structure.phases:
         for stage in phase.stages:
-            pieces = (stage.piece,) if isinstance(stage, Parallel) else stage.pieces
-            for piece in pieces:
+            for piece in pieces_of(stage):
                 _need(problem, compiled, piece, axes)
         for piece in (*phase.rates, *phase.speeds):
             _need(problem, compiled, piece, axes)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import PlanningError
-from ..field import AbstractBoundary, Rate
+from ..field import AbstractBoundary, bare
 from ..region import Box, Points
 from ._near import split_near_walls
 from ._phases import Phase, Span
@@ -19,7 +19,7 @@ def split_by_stretches(
 ) -> list[tuple[Points, Any]]:
     """The points of a rule in groups that see the same absorbing layers; alone those that its reads reach into."""
     rule = span.assignment.rule
-    function = rule.function if isinstance(rule, Rate) else rule
+    function = bare(rule)
     given = isinstance(rule, AbstractBoundary) or not callable(function) or hasattr(function, "dtype")
     if level == 0 or given or not book.stretches:
         return [(points, standing)]

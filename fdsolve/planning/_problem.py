@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, PlanningError
-from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Rate, Whole
+from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Residual, Whole, bare
 from ..region import Layout
 from ..stencil import Labelled as LabelledSpec
 from ..stencil import Scope, Static, WholeArray
@@ -180,8 +180,10 @@ def check_all_used(problem: Problem) -> None:
 
 def _asks(assignment: Assignment) -> list[str]:
     """The names that the functions of an assignment ask for."""
-    rule = assignment.rule.function if isinstance(assignment.rule, Rate) else assignment.rule
+    rule = bare(assignment.rule)
     found = list(rule.coefficients) if isinstance(rule, AbstractBoundary) else [rule]
+    if isinstance(assignment.rule, Residual):
+        found.append(assignment.rule.guess)
     for term in assignment.terms.terms:
         found.extend(leaf.function for leaf in (term.predicate.leaves if term.predicate is not None else ()))
     functions = [one for one in found if callable(one) and not hasattr(one, "dtype")]

@@ -93,7 +93,7 @@ def _wall_points(
 
 def check_parameter_reads(problem: Problem, book: RuleBook, walls: list[WallSpan], piece: Piece) -> None:
     """Refuses reads of a parameter beyond a wall, but where a ghost condition mirrors it along with the field."""
-    if piece.role not in ("value", "rate"):
+    if piece.role not in ("value", "rate", "residual"):
         return
     grid = problem.scope.grid
     for read in book.rules[piece.rule].operands:

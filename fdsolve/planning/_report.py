@@ -1,10 +1,11 @@
 """The plan as text: what will run, region by region, and why."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from ..stencil import AFFINE, CONSTANT, ProfileRead, StateRead, Traced
-from ._order import Parallel, Sweep
+from ._order import Parallel, Solve, Sweep
 from ._pieces import Piece
 from ._stability import Skipped, Stability
 from ._structure import PhaseStructure, Structure
@@ -44,6 +45,13 @@ def describe(
         lines += ["    " + row for row in _table(_rows(structure, grid.space, phase, served or {}))]
     lines.append(f"  {_KERNELS}")
     lines += [f"  {line}" for line in kernels]
+    for stage in dict.fromkeys(s for phase in structure.phases for s in phase.stages if isinstance(s, Solve)):
+        kind, size = (
+            "linear" if stage.affine else "nonlinear",
+            sum(prod(structure.array(n).shape) for n in stage.fields),
+        )
+        lines.append(f"  Equations for {', '.join(stage.fields)} ({kind}, {size} points): {stage.reasons[0]}")
+        lines += [f"    {reason}" for reason in stage.reasons[1:]]
     lines.append(f"  {saved}")
     lines.append(f"  {_show_stability(stability)}")
     lines += [f"  Note: {note}" for note in notes]
@@ -91,7 +99,9 @@ def _rows(
     return rows
 
 
-def _show_sweep(stage: Sweep) -> str:
+def _show_sweep(stage: Sweep | Solve) -> str:
+    if isinstance(stage, Solve):
+        return "solved together"
     names = {
         "scan": "scan",
         "associative": "associative scan",

@@ -1,5 +1,7 @@
 """Solutions: saved states, as arrays and as xarray."""
 
+from ._logs import Solved as Solved
+from ._logs import check_logs as check_logs
 from ._records import Records as Records
 from ._solution import LastLevel as LastLevel
 from ._solution import Solution as Solution

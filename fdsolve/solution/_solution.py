@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from ..errors import RunError
 from ..planning import Plan
+from ._logs import Solved
 from ._names import find, time_coordinate
 from ._records import Records
 
@@ -56,6 +57,7 @@ class Solution:
     history: Mapping[str, jax.Array] = field(repr=False)
     last: Mapping[str, jax.Array] = field(repr=False)
     records: Mapping[str, jax.Array] = field(default_factory=dict, repr=False)
+    logs: Mapping[Any, Any] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: Any) -> jax.Array:
         return find(self.records if self._records_only else self.history, name)
@@ -70,6 +72,11 @@ class Solution:
         if self.plan.receivers is None:
             raise RunError("The solution has no receivers; solve with save=fd.receivers([fd.point(x=0.5)]).")
         return Records(self.plan, self.plan.receivers, self.records)
+
+    @property
+    def equations(self) -> tuple[Solved, ...]:
+        """How systems of equations were solved: for each the fields, the iterations, the residual and its history."""
+        return tuple(Solved.of(stage, log) for stage, log in self.logs.items())
 
     @property
     def final(self) -> Final:

@@ -20,13 +20,15 @@ class Report(NamedTuple):
     """How a solve went, as arrays.
 
     `iterations`; `residual`, ‖b − A x‖/‖b‖ (for nonlinear systems ‖F‖ over ‖F‖ at the start); `converged`; `history`
-    (HISTORY,), the residual after each iteration, nan where there was none.
+    (HISTORY,), the residual after each iteration, nan where there was none; `defect`, for singular systems, the
+    relative part of b that no x can give.
     """
 
     iterations: jax.Array
     residual: jax.Array
     converged: jax.Array
     history: jax.Array
+    defect: Any = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class AbstractLinearSolver(ABC):
         return repr(self)
 
 
-def direct_report(system: LinearSystem, rhs: Vector, x: Vector, tolerance: float) -> Report:
+def direct_report(system: LinearSystem, rhs: Vector, x: Vector, tolerance: float | jax.Array) -> Report:
     """The report of a method without iterations: how large the residual is."""
     residual = relative_residual(system, rhs, x)
     history = jnp.full((HISTORY,), jnp.nan, residual.dtype).at[0].set(residual)

@@ -13,6 +13,7 @@ from ._linearity import CONSTANT as CONSTANT
 from ._linearity import NONLINEAR as NONLINEAR
 from ._linearity import depends_on as depends_on
 from ._linearity import linear_weights as linear_weights
+from ._linearity import output_degrees as output_degrees
 from ._operands import Operand as Operand
 from ._operands import ProfileRead as ProfileRead
 from ._operands import StateRead as StateRead

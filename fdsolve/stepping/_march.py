@@ -14,13 +14,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import Tracer
 
 from ..kernels import Arrays, Kernel, Level, MarchCall, detect_platform, get, register, selector, take_box
-from ..planning import Parallel, Segment, Structure
+from ..planning import Segment, Structure, pieces_of
 from ._level import make_level
+from ._logs import Log, solves_of, start_logs
+from ._prepare import prepare_systems
 from ._record import Records, recorded, start_records
 from ._state import State
 from ._system import System
+from ._systems import Systems
 
 MAX_RUNS = 8
 MIN_UNROLLED_POINTS = 2**14
@@ -38,29 +42,36 @@ def begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Carry, jax.Array]:
-    step = recorded(structure, axes, arrays, partial(_step, structure, structure.segments[0], arrays, axes, None))
+    step = recorded(structure, axes, arrays, partial(_step, structure, structure.segments[0], arrays, axes, None, {}))
     state, records = step((_empty_state(structure), start_records(structure)), 0)
     return (state, records), _finite(structure, state)
 
 
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
-def finish(
-    structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry
-) -> tuple[Saved, Carry, Saved, jax.Array | None, jax.Array]:
+Finished = tuple[Saved, Carry, Saved, Any, jax.Array]
+
+
+def finish(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Finished:
     """Runs a plan from its first level on; the state given is used up.
 
     Gives the saved levels of each field, stacked (nothing where only the last is saved, which is the last state); the
     last state and records; where holes hide points; the first level at which the stepper failed (None where it
     cannot); and for each declared field whether its last level is finite.
     """
+    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arrays, carry)))
+    run = _finish if traced or structure.segments[-1].stop <= 1 else _finish_in_place
+    return run(structure, axes, arrays, carry)
+
+
+def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Finished:
     begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
-    carry = (State(carry[0].levels, begun.memory), carry[1])
+    carry = (State(carry[0].levels, begun.memory, _joined(structure, begun.logs, carry[0].logs)), carry[1])
+    systems = prepare_systems(structure, arrays, axes)
     parts: list[Saved] = []
     if 0 in structure.saved_levels:
         parts.append({name: array[None] for name, array in interiors(structure, carry[0]).items()})
     for segment in map(_after_first, structure.segments):
         if segment.start < segment.stop:
-            carry, saved = _run_segment(structure, segment, arrays, carry, axes, prepared)
+            carry, saved = _run_segment(structure, segment, arrays, carry, axes, prepared, systems)
             parts.extend(saved)
     parts = [] if structure.saves_last_only else parts
     history = {
@@ -69,6 +80,16 @@ def finish(
     }
     failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
     return history, carry, _hidden_points(structure, axes, arrays), failed, _finite(structure, carry[0])
+
+
+_finish = jax.jit(_finished, static_argnums=(0, 1))
+_finish_in_place = jax.jit(_finished, static_argnums=(0, 1), donate_argnums=3)
+
+
+def _joined(structure: Structure, logs: tuple[Log, ...], first: tuple[Log, ...]) -> tuple[Log, ...]:
+    """The logs of all systems, from those of the first level's."""
+    known = dict(zip(solves_of(structure.first_level), first, strict=True))
+    return tuple(known.get(stage, log) for stage, log in zip(solves_of(structure), logs, strict=True))
 
 
 def _finite(structure: Structure, state: State) -> jax.Array:
@@ -92,7 +113,9 @@ def _empty_state(structure: Structure) -> State:
         {
             one.name: tuple(jnp.zeros(one.padded_shape, one.dtype) for _ in range(max(one.kept, 1)))
             for one in structure.carried
-        }
+        },
+        None,
+        start_logs(structure),
     )
 
 
@@ -102,14 +125,15 @@ def _prepare(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state:
     if phase is None or structure.stepper is None:
         return state, None
     system = System(structure, phase, arrays, state, 1, axes)
-    return State(state.levels, structure.stepper.begin(system.start)), structure.stepper.prepare(system)
+    memory = structure.stepper.begin(system.start)
+    return State(state.levels, memory, state.logs), structure.stepper.prepare(system)
 
 
 def _hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
     """By field, where holes lie whose shape depends on parameters."""
     level, hidden = Level(structure, arrays, {}, {}, 0, 1.0, None), {}
     for stage in structure.phases[structure.segments[-1].phases[-1]].stages:
-        for piece in (stage.piece,) if isinstance(stage, Parallel) else stage.pieces:
+        for piece in pieces_of(stage):
             if piece.role == "hole" and piece.predicate is not None:
                 held = selector(level, piece, axes, piece.box)
                 assert held is not None
@@ -125,28 +149,35 @@ def interiors(structure: Structure, state: State) -> Saved:
     return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.declared}
 
 
-def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any) -> State:
+def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any, logs: Any) -> State:
     """The levels held after one more: as many as before."""
-    return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory)
+    return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory, logs)
 
 
 def _with_spare(state: State) -> State:
-    return State({name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}, state.memory)
+    spare = {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}
+    return State(spare, state.memory, state.logs)
 
 
 def _without_spare(state: State) -> State:
-    return State({name: levels[:-1] for name, levels in state.levels.items()}, state.memory)
+    return State({name: levels[:-1] for name, levels in state.levels.items()}, state.memory, state.logs)
 
 
 def _run_segment(
-    structure: Structure, segment: Segment, arrays: Arrays, carry: Carry, axes: tuple[str, ...], prepared: Any
+    structure: Structure,
+    segment: Segment,
+    arrays: Arrays,
+    carry: Carry,
+    axes: tuple[str, ...],
+    prepared: Any,
+    systems: Systems,
 ) -> tuple[Carry, list[Saved]]:
     """Advances through a segment in runs between saves; returns the saved levels in order."""
     wanted = [n for n in structure.saved_levels if segment.start <= n < segment.stop]
     gaps = _gaps(segment.start, wanted)
     saved: list[Saved] = []
     at = segment.start
-    step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared))
+    step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared, systems))
     turn = _turn(structure, segment)
     advance: Advance = partial(_march, step, turn)
     if (kernel := _march_kernel(structure, segment)) is not None:
@@ -187,12 +218,13 @@ def _step(
     arrays: Arrays,
     axes: tuple[str, ...],
     prepared: Any,
+    systems: Systems,
     state: State,
     number: Any,
 ) -> State:
     def branch(phase: int) -> Any:
         made = structure.phases[phase]
-        return lambda s: make_level(structure, made, arrays, s, number, axes, prepared, segment.starting)
+        return lambda s: make_level(structure, made, arrays, s, number, axes, prepared, segment.starting, systems)
 
     if len(segment.phases) == 1:
         return _push(structure, state, *branch(segment.phases[0])(state))
@@ -226,7 +258,8 @@ def _march_by_kernel(
     call = MarchCall(structure, phase, axes, count, detect_platform())
     if kernel.refusal(call) is not None:
         return otherwise(carry, start, count)
-    return State(kernel(call, arrays, state.levels, jnp.asarray(start, jnp.int32)), state.memory), records
+    levels = kernel(call, arrays, state.levels, jnp.asarray(start, jnp.int32))
+    return State(levels, state.memory, state.logs), records
 
 
 @register("march", backend="slices")
@@ -236,7 +269,7 @@ def march_by_slices(call: MarchCall, arrays: Arrays, levels: Any, start: Any) ->
     state, prepared = _prepare(structure, call.axes, arrays, State(dict(levels)))
     number = structure.phases.index(phase)
     segment = Segment(1, call.steps + 1, (number,))
-    step = partial(_step, structure, segment, arrays, call.axes, prepared)
+    step = partial(_step, structure, segment, arrays, call.axes, prepared, {})
     turn = _turn(structure, segment)
     state = _with_spare(state) if turn > 1 else state
 

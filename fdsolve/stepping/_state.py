@@ -11,13 +11,15 @@ Levels = dict[str, tuple[jax.Array, ...]]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The kept levels of each field, and the memory of the stepper (None for one-step methods)."""
+    """The kept levels of each field, the memory of the stepper (None for one-step methods), and for each system that is
+    solved how it went."""
 
     levels: Levels
     memory: Any = None
+    logs: Any = ()
 
     def __getitem__(self, name: str) -> tuple[jax.Array, ...]:
         return self.levels[name]
 
 
-jax.tree_util.register_dataclass(State, data_fields=["levels", "memory"], meta_fields=[])
+jax.tree_util.register_dataclass(State, data_fields=["levels", "memory", "logs"], meta_fields=[])

@@ -1,6 +1,7 @@
 """The rates of one level as a stepper sees them: the one right-hand side that every method uses."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -27,6 +28,7 @@ class System(AbstractSystem):
     state: State
     number: Any
     axes: tuple[str, ...]
+    systems: Mapping[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         before = {name: levels[0] for name, levels in self.state.levels.items() if levels}
@@ -50,12 +52,10 @@ class System(AbstractSystem):
         zeros = {name: jnp.zeros_like(array) for name, array in self.before.items()}  # type: ignore[attr-defined]
         return self._slopes(self._moment(zeros, fraction), Part(linear=True))
 
-    def finish(self, values: Values) -> dict[str, jax.Array]:
-        """The padded arrays of the new level: what the stepper gave, and all that holds beside it."""
+    def finish(self, values: Values) -> Level:
+        """The new level: what the stepper gave, and all that holds beside it."""
         given = self._padded(values, spares(self.structure, self.state.levels))
-        level = Level(
-            self.structure, self.arrays, given, self.state.levels, self.number, 1.0, time_of(self.arrays, self.number)
-        )
+        level = replace(self._moment(given, 1.0), time=time_of(self.arrays, self.number))
         return complete(self.structure, self.phase, level, self.axes)
 
     def _level(self, values: Values, fraction: Any, walls: Walls | None) -> Level:
@@ -63,19 +63,22 @@ class System(AbstractSystem):
         if values is self.start:
             return self._moment(self.before, fraction)  # type: ignore[attr-defined]
         level = self._moment(self._padded(values, {}), fraction)
-        return self._moment(complete(self.structure, self.phase, level, self.axes, walls), fraction)
+        return complete(self.structure, self.phase, level, self.axes, walls)
 
     def _moment(self, current: dict[str, jax.Array], fraction: Any) -> Level:
         start = time_of(self.arrays, self.number - 1)
         time = start + jnp.asarray(fraction, self.step.dtype) * self.step
-        return Level(self.structure, self.arrays, current, self.state.levels, self.number, fraction, time)
+        levels = self.state.levels
+        return Level(self.structure, self.arrays, current, levels, self.number, fraction, time, {}, self.systems)
 
     def _slopes(self, level: Level, part: Part) -> Values:
         """du/dt on every given box: the pieces that define it, then those that add to it."""
         structure, result = self.structure, {}
         for name, boxes in self.phase.given:
             pieces = [
-                p for p in self.phase.rates if p.field == name and part.has(name, p.group, structure.is_linear(p.rule))
+                p
+                for p in self.phase.rates
+                if p.field == name and part.has(name, p.group, structure.is_linear(p.rule), p.implicit)
             ]
             if pieces:
                 result[name] = tuple(self._slope(level, pieces, box) for box in boxes)

@@ -1,0 +1,222 @@
+"""Systems of equations: what can be told of the residuals that are solved together before any number is known."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..boundary import Dirichlet, Neumann
+from ..errors import PlanningError
+from ..region import Box, Layout
+from ..solvers import MatrixLayout, Side, SystemOutline, choose
+from ..stencil import AFFINE, CONSTANT, Operand, ProfileRead, StateRead, Traced, WholeRead, depends_on, output_degrees
+from ._order import Solve
+from ._phases import FieldPhase, Phase
+from ._pieces import Piece
+from ._problem import Problem
+
+MAX_DEPTH = 12
+"""Pieces that a read may pass through before it comes to an unknown."""
+
+Marks = Callable[[Operand], bool]
+
+
+def outline_solve(
+    problem: Problem, phase: Phase, stage: Solve, rules: Sequence[Traced], guesses: Sequence[Piece]
+) -> Solve:
+    """The stage with its outline; which of its properties hold is read off the traced rules."""
+    pieces = [*stage.residuals, *stage.beside]
+    defined = {piece.field for piece in pieces}
+    layouts = {name: problem.scope.layouts[name] for name in stage.fields}
+    wraps = _wraps(layouts, pieces, rules)
+    blocks = _pattern(stage, rules, layouts, wraps)
+    dtype = np.result_type(*(problem.scope.dtypes[name] for name in stage.fields))
+    _refuse_integers(problem, stage)
+
+    def inner(operand: Operand) -> bool:
+        return isinstance(operand, StateRead) and operand.level == 0 and operand.field in defined
+
+    def moves(operand: Operand) -> bool:
+        older = isinstance(operand, StateRead) and not inner(operand)
+        timed = isinstance(operand, ProfileRead) and problem.scope.grid.time_name in operand.axes
+        return older or timed or operand in (WholeRead("t"), WholeRead("passed"))
+
+    affine = all(piece.operation is None and is_affine(rules[piece.rule], inner) for piece in pieces)
+    fixed = affine and not any(
+        weights_depend(rules[piece.rule], inner, moves)
+        or (piece.predicate is not None and any(moves(o) for o in rules[piece.predicate].operands))
+        for piece in pieces
+    )
+    constant = affine and _is_constant(stage, rules, inner)
+    sides = tuple(_sides(problem, phase, stage, axis, wraps) for axis in range(len(wraps)))
+    grid = problem.scope.grid
+    layout = None
+    if blocks is not None:
+        shapes = tuple(layouts[name].space_shape for name in stage.fields)
+        layout = MatrixLayout(stage.fields, shapes, wraps, blocks, np.dtype(dtype).str)
+    outline = SystemOutline(
+        layout,
+        constant,
+        grid.space,
+        sides,
+        any(phase.fields[name].holes for name in stage.fields),
+        tuple(grid.space_axis(axis).uniform for axis in grid.space),
+        all(side.kind in ("slope", "periodic") for pair in sides for side in pair) or len(stage.fields) > 1,
+        bool(np.issubdtype(dtype, np.complexfloating)),
+    )
+    own = tuple(piece for piece in guesses if piece.field in stage.fields)
+    return replace(stage, outline=outline, affine=affine, fixed=fixed, guesses=own)
+
+
+def _refuse_integers(problem: Problem, stage: Solve) -> None:
+    for piece in stage.residuals:
+        if not jnp.issubdtype(problem.scope.dtypes[piece.field], jnp.inexact):
+            raise PlanningError(
+                f"{piece.label}: equations are solved for real or complex numbers, and `{piece.field}` has dtype "
+                f"{np.dtype(problem.scope.dtypes[piece.field])}. Declare it with dtype=float."
+            )
+
+
+def is_affine(rule: Traced, inner: Marks) -> bool:
+    """Whether a rule is affine in the operands marked."""
+    degrees = [CONSTANT] * len(rule.jaxpr.constvars) + [AFFINE if inner(o) else CONSTANT for o in rule.operands]
+    return output_degrees(rule.jaxpr, degrees)[0] <= AFFINE
+
+
+def weights_depend(rule: Traced, inner: Marks, marked: Marks) -> bool:
+    """Whether the derivative of a rule with respect to its inner reads depends on marked operands."""
+    moving = [inner(operand) for operand in rule.operands]
+    marks = [marked(operand) for operand in rule.operands]
+    if not any(moving) or not any(marks):
+        return False
+    avals = [v.aval for v in rule.jaxpr.invars]
+    function = rule.function(rule.consts)
+
+    def derivative(values: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        def of_reads(*reads: Any) -> Any:
+            given = iter(reads)
+            return function(*(next(given) if m else v for m, v in zip(moving, values, strict=True)))
+
+        return jax.jvp(of_reads, [v for m, v in zip(moving, values, strict=True) if m], list(tangents))[1]
+
+    specs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+    directions = [spec for m, spec in zip(moving, specs, strict=True) if m]
+    closed = jax.make_jaxpr(derivative)(specs, directions)
+    flags = [False] * len(closed.jaxpr.constvars) + marks + [False] * len(directions)
+    return any(depends_on(closed.jaxpr, flags))
+
+
+def _is_constant(stage: Solve, rules: Sequence[Traced], inner: Marks) -> bool:
+    """Whether one rule with the same weights everywhere holds at all unknown points."""
+    numbers = {piece.rule for piece in stage.residuals}
+    plain = all(p.mask is None and p.predicate is None and not p.adds for p in stage.residuals)
+    if len(numbers) > 1 or not plain:
+        return False
+    (number,) = numbers
+    return not weights_depend(rules[number], inner, lambda o: isinstance(o, ProfileRead))
+
+
+def _wraps(layouts: Mapping[str, Layout], pieces: Sequence[Piece], rules: Sequence[Traced]) -> tuple[bool, ...]:
+    """Which axes close on themselves: periodic ones, and those whose walls are joined."""
+    first = next(iter(layouts.values()))
+    found = [first.grid.space_axis(axis).periodic for axis in first.space]
+    for piece in pieces:
+        if piece.role == "ghost" and piece.field in layouts:
+            shape = layouts[piece.field].space_shape
+            for read in rules[piece.rule].reads:
+                found = [f or abs(o) == n for f, o, n in zip(found, read.offset, shape, strict=True)]
+    return tuple(found)
+
+
+def _pattern(
+    stage: Solve, rules: Sequence[Traced], layouts: Mapping[str, Layout], wraps: Sequence[bool]
+) -> tuple[tuple[str, str, tuple[tuple[int, ...], ...]], ...] | None:
+    """The offsets at which rows have entries, through ghosts and other pieces; None where they can lie anywhere."""
+    if any(piece.operation is not None for piece in stage.beside):
+        return None
+    found: dict[tuple[str, str], dict[tuple[int, ...], None]] = {}
+    seen: set[Any] = set()
+
+    def follow(row: str, box: Box, field: str, offset: tuple[int, ...], depth: int) -> bool:
+        """Looks up what a read at an offset from the rows in `box` meets; false where there is no end of it."""
+        if (row, box, field, offset) in seen:
+            return True
+        seen.add((row, box, field, offset))
+        moved = box.shift(offset)
+        if any(p.field == field and not moved.intersect(p.box).empty for p in stage.residuals):
+            wrapped = _wrapped(offset, layouts[field].space_shape, wraps)
+            found.setdefault((row, field), {})[wrapped] = None
+        if depth == 0:
+            return False
+        for piece in stage.beside:
+            common = moved.intersect(piece.box)
+            if piece.field != field or common.empty:
+                continue
+            rows = common.shift(tuple(-o for o in offset))
+            for read in rules[piece.rule].reads:
+                if read.level == 0:
+                    further = tuple(a + b for a, b in zip(offset, read.offset, strict=True))
+                    if not follow(row, rows, read.field, further, depth - 1):
+                        return False
+        return True
+
+    for piece in stage.residuals:
+        for read in rules[piece.rule].reads:
+            if read.level == 0 and not follow(piece.field, piece.box, read.field, read.offset, MAX_DEPTH):
+                return None
+    for name in stage.fields:  # the diagonal is wanted where the matrix is changed by it
+        found.setdefault((name, name), {})[(0,) * len(wraps)] = None
+    return tuple((a, b, tuple(sorted(offsets))) for (a, b), offsets in sorted(found.items()))
+
+
+def _wrapped(offset: tuple[int, ...], shape: tuple[int, ...], wraps: Sequence[bool]) -> tuple[int, ...]:
+    """An offset counted round the axes that wrap, the shorter way."""
+    return tuple((o + n // 2) % n - n // 2 if w else o for o, n, w in zip(offset, shape, wraps, strict=True))
+
+
+def _sides(problem: Problem, phase: Phase, stage: Solve, axis: int, wraps: Sequence[bool]) -> tuple[Side, Side]:
+    if wraps[axis]:
+        return Side("periodic", True), Side("periodic", True)
+    if len(stage.fields) > 1:
+        return Side("other", True), Side("other", True)
+    name = stage.fields[0]
+    layout = problem.scope.layouts[name]
+    on_point = layout.shift(layout.space[axis]) == 0
+    return (
+        Side(_kind(phase.fields[name], layout, axis, False), on_point),
+        Side(_kind(phase.fields[name], layout, axis, True), on_point),
+    )
+
+
+def _kind(one: FieldPhase, layout: Layout, axis: int, upper: bool) -> str:
+    """Which condition holds along the whole of a wall."""
+    shape = layout.space_shape
+    at = shape[axis] - 1 if upper else 0
+    wall = Box.of_shape(shape).with_range(axis, at, at + 1)
+    spans = [w for w in one.walls if w.side.axis == axis and w.side.upper == upper]
+    valued = [p for s in one.spans if s.kind == "value" for p in s.points.parts if p.mask is None]
+    if any(not wall.intersect(part.box).empty and part.box.intersect(wall) == wall for part in valued):
+        return "value"
+    rules = [span.assignment.rule for span in spans]
+    if len(rules) == 1 and type(rules[0]) is Neumann and getattr(rules[0], "order", 2) == 2:
+        return "slope"
+    if len(rules) == 1 and type(rules[0]) is Dirichlet and getattr(rules[0], "order", 2) == 2:
+        return "value"
+    return "other"
+
+
+def choose_solver(stage: Solve, asked: Any) -> Solve:
+    """The stage with its solver."""
+    assert stage.outline is not None
+    found = choose(stage.outline, stage.affine, asked, describe_solve(stage))
+    return replace(stage, solver=found.solver, linear=found.linear, reasons=found.reasons)
+
+
+def describe_solve(stage: Solve) -> str:
+    """What the plan calls a system."""
+    kind = "linear" if stage.affine else "nonlinear"
+    names = ", ".join(f"`{name}`" for name in stage.fields)
+    return f"{kind} system for {names}"

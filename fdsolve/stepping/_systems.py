@@ -1,0 +1,255 @@
+"""Residuals solved for the fields they determine, inside a level: values, derivatives and how it went."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..kernels import Arrays, Level, evaluate, selector, take_box
+from ..planning import PhaseStructure, Piece, Solve, Structure
+from ..solvers import AbstractNonlinearSolver, LinearSystem, Report, StencilMatrix, Vector, probe
+from ._null import Null, find_null
+
+Complete = Callable[[Level], Level]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a linear system needs besides its right-hand side: matrix, factors, null space."""
+
+    matrix: StencilMatrix | None
+    factors: Any
+    null: Null | None
+
+
+jax.tree_util.register_dataclass(Prepared, data_fields=["matrix", "factors", "null"], meta_fields=[])
+
+Systems = Mapping[Solve, Prepared]
+"""Systems whose matrix is the same at all levels, made ready before the march."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """F(x) = 0 for the unknown values of a stage, at a level on which everything before it stands.
+
+    `complete` carries out the stages that follow from the unknown values.
+    """
+
+    stage: Solve
+    level: Level
+    axes: tuple[str, ...]
+    complete: Complete
+
+    def free(self) -> dict[str, jax.Array]:
+        """Where residuals hold, by field: later rules take points away again."""
+        structure = self.level.structure
+        found = {name: jnp.zeros(structure.array(name).shape, bool) for name in self.stage.fields}
+        for piece in (*self.stage.residuals, *self.stage.beside):
+            if piece.field not in found or piece.adds:
+                continue
+            box = piece.box.intersect(structure.array(piece.field).interior)
+            if box.empty:
+                continue
+            origin = (0,) * box.ndim
+            held = selector(self.level, piece, self.axes, box)
+            here = jnp.full(box.shape, piece.role == "residual")
+            if held is not None:
+                here = jnp.where(held, here, take_box(found[piece.field], origin, box))
+            found[piece.field] = lax.dynamic_update_slice(found[piece.field], here, box.start)
+        return found
+
+    def guess(self, free: Mapping[str, jax.Array]) -> Vector:
+        """Where the iteration starts: the declared guess, the level before, or zero."""
+        found = {}
+        for name in self.stage.fields:
+            storage = self.level.structure.array(name)
+            older = self.level.older.get(name, ())
+            start = jnp.zeros(storage.shape, storage.dtype)
+            if storage.kept and older:
+                start = take_box(older[0], storage.origin, storage.interior)
+            for piece in (piece for piece in self.stage.guesses if piece.field == name):
+                value, held = evaluate(self.level, piece, self.axes), selector(self.level, piece, self.axes, piece.box)
+                if held is not None:
+                    value = jnp.where(held, value, take_box(start, (0,) * start.ndim, piece.box))
+                start = lax.dynamic_update_slice(start, value, piece.box.start)
+            found[name] = jnp.where(free[name], start, jnp.zeros((), start.dtype))
+        return lax.stop_gradient(found)
+
+    def standing(self, x: Vector, free: Mapping[str, jax.Array]) -> Level:
+        """The level with unknown values put in, and all that follows from them."""
+        level = self.level
+        for name in self.stage.fields:
+            storage = level.structure.array(name)
+            base = level.current.get(name)
+            base = jnp.zeros(storage.padded_shape, storage.dtype) if base is None else base
+            inside = take_box(base, storage.origin, storage.interior)
+            value = jnp.where(free[name], x[name], inside)
+            level = level.with_current(name, lax.dynamic_update_slice(base, value, storage.lower))
+        return self.complete(level)
+
+    def residual(self, x: Vector, free: Mapping[str, jax.Array]) -> Vector:
+        """F(x); zero at points that are not unknown."""
+        level = self.standing(x, free)
+        found = {name: jnp.zeros_like(x[name]) for name in x}
+        for piece in self.stage.residuals:
+            found[piece.field] = _add_piece(found[piece.field], level, piece, self.axes)
+        return {name: jnp.where(free[name], one, jnp.zeros((), one.dtype)) for name, one in found.items()}
+
+
+def _add_piece(total: jax.Array, level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
+    value, held = evaluate(level, piece, axes), selector(level, piece, axes, piece.box)
+    below = take_box(total, (0,) * total.ndim, piece.box)
+    value = below + value if piece.adds else value
+    value = value if held is None else jnp.where(held, value, below)
+    return lax.dynamic_update_slice(total, value, piece.box.start)
+
+
+def solve_stage(stage: Solve, level: Level, axes: tuple[str, ...], complete: Complete) -> tuple[Level, Report]:
+    """The level with the fields of a stage determined; they are nan where the solver did not get there."""
+    equations = Equations(stage, level, axes, complete)
+    free = equations.free()
+    guess = equations.guess(free)
+
+    def residual(x: Vector) -> Vector:
+        return equations.residual(x, free)
+
+    if isinstance(stage.solver, AbstractNonlinearSolver):
+        x, report = solve_nonlinear(stage.solver, stage.linear, stage.outline, residual, guess, free)
+    else:
+        zeros = {name: jnp.zeros_like(one) for name, one in guess.items()}
+        value, push = jax.linearize(residual, zeros)
+        rhs = {name: -one for name, one in value.items()}
+        prepared = level.systems.get(stage)
+        x, report = solve_linear(stage.linear, stage.outline, push, rhs, guess, free, prepared)
+    bad = jnp.where(report.converged, 0.0, jnp.nan)
+    x = {name: one + bad.astype(one.real.dtype).astype(one.dtype) for name, one in x.items()}
+    return equations.standing(x, free), report
+
+
+def prepare_system(
+    stage: Solve, structure: Structure, arrays: Arrays, number: Any, axes: tuple[str, ...], complete: Complete
+) -> Prepared:
+    """The matrix of a stage whose matrix does not depend on the level, and what its solver makes of it."""
+    current = {one.name: jnp.zeros(one.padded_shape, one.dtype) for one in structure.arrays}
+    older = {one.name: (current[one.name],) * max(one.kept, 1) for one in structure.arrays}
+    time = arrays.wholes["times"][number] if "times" in arrays.wholes else None
+    level = Level(structure, arrays, current, older, number, 1.0, time)
+    equations = Equations(stage, level, axes, complete)
+    free = equations.free()
+    zeros = {name: jnp.zeros(structure.array(name).shape, structure.array(name).dtype) for name in stage.fields}
+    push = jax.linearize(lambda x: equations.residual(x, free), zeros)[1]
+    return lax.stop_gradient(_prepare(stage.linear, stage.outline, push, free))
+
+
+def _prepare(solver: Any, outline: Any, apply: Callable[[Vector], Vector], free: Mapping[str, jax.Array]) -> Prepared:
+    matrix = None if outline.layout is None else probe(apply, outline.layout, free)
+    system = _system(outline, apply, matrix, free)
+    factors = solver.prepare(system)
+    null = find_null(solver, system, factors, free) if outline.may_float and matrix is not None else None
+    return Prepared(matrix, factors, null)
+
+
+def _system(
+    outline: Any, apply: Callable[[Vector], Vector], matrix: StencilMatrix | None, free: Mapping[str, jax.Array]
+) -> LinearSystem:
+    if matrix is not None:
+        return LinearSystem(outline, matrix.apply, matrix)
+
+    def with_identity(x: Vector) -> Vector:
+        found = apply({name: jnp.where(free[name], one, jnp.zeros((), one.dtype)) for name, one in x.items()})
+        return {name: jnp.where(free[name], found[name], x[name]) for name in x}
+
+    return LinearSystem(outline, with_identity, None)
+
+
+def solve_linear(
+    solver: Any,
+    outline: Any,
+    apply: Callable[[Vector], Vector],
+    rhs: Vector,
+    guess: Vector,
+    free: Mapping[str, jax.Array],
+    prepared: Prepared | None = None,
+) -> tuple[Vector, Report]:
+    """x with `apply`(x) = rhs on the unknown points, differentiable: dx = A⁻¹(db − dA x), transposed in reverse."""
+    fixed = lax.stop_gradient(apply)
+    made = prepared if prepared is not None else lax.stop_gradient(_prepare(solver, outline, fixed, free))
+    system = _system(outline, fixed, made.matrix, free)
+
+    def forward(_: Any, b: Vector) -> tuple[Vector, Report]:
+        return _deflated(solver, system, made.factors, made.null, b, _masked(guess, free))
+
+    def backward(vecmat: Callable[[Vector], Vector], b: Vector) -> tuple[Vector, Report]:
+        matrix = None if made.matrix is None else made.matrix.transpose()
+        turned = _system(outline, vecmat, matrix, free)
+        null = None if made.null is None else made.null.transposed
+        zeros = {name: jnp.zeros_like(one) for name, one in b.items()}
+        found, report = _deflated(solver, turned, solver.prepare(turned), null, b, zeros)
+        return _spoiled(found, report), report
+
+    def masked(x: Vector) -> Vector:
+        found = apply(x)
+        return {name: jnp.where(free[name], found[name], x[name]) for name in x}
+
+    x, report = lax.custom_linear_solve(masked, rhs, forward, backward, has_aux=True)
+    return x, report
+
+
+def _spoiled(x: Vector, report: Report) -> Vector:
+    """nan where the solver did not get there: never a wrong field."""
+    bad = jnp.where(report.converged, 0.0, jnp.nan)
+    return {name: one + bad.astype(one.real.dtype).astype(one.dtype) for name, one in x.items()}
+
+
+def _masked(x: Vector, free: Mapping[str, jax.Array]) -> Vector:
+    return {name: jnp.where(free[name], one, jnp.zeros((), one.dtype)) for name, one in x.items()}
+
+
+def _deflated(
+    solver: Any, system: LinearSystem, factors: Any, null: Null | None, rhs: Vector, guess: Vector
+) -> tuple[Vector, Report]:
+    if null is None:
+        return solver.solve(system, factors, rhs, guess)
+    right, defect = null.consistent(rhs)
+    x, report = solver.solve(system, factors, right, guess)
+    return null.with_fixed_mean(x), report._replace(defect=defect)
+
+
+def solve_nonlinear(
+    solver: AbstractNonlinearSolver,
+    linear: Any,
+    outline: Any,
+    residual: Callable[[Vector], Vector],
+    guess: Vector,
+    free: Mapping[str, jax.Array],
+) -> tuple[Vector, Report]:
+    """x with F(x) = 0 on the unknown points; its derivative by the implicit function theorem."""
+
+    def linear_solve(jacobian: Callable[[Vector], Vector], rhs: Vector, point: Vector) -> tuple[Vector, Report]:
+        zeros = {name: jnp.zeros_like(one) for name, one in rhs.items()}
+        return solve_linear(linear, outline, jacobian, rhs, zeros, free)
+
+    real = jnp.finfo(next(iter(guess.values())).dtype).dtype
+
+    def root(function: Callable[[Vector], Vector], start: Vector) -> tuple[Vector, list[jax.Array]]:
+        x, report = solver.solve(lambda x: _masked(function(x), free), start, linear_solve)
+        return x, [jnp.asarray(one).astype(real) for one in report]  # what comes beside a root must have a derivative
+
+    def tangent(push: Callable[[Vector], Vector], b: Vector) -> Vector:
+        zeros = {name: jnp.zeros_like(one) for name, one in b.items()}
+        return solve_linear(linear, outline, push, _masked(b, free), zeros, free)[0]
+
+    def with_identity(x: Vector) -> Vector:
+        found = residual(x)
+        return {name: jnp.where(free[name], found[name], x[name]) for name in x}
+
+    x, (count, size, converged, history, defect) = lax.custom_root(with_identity, guess, root, tangent, has_aux=True)
+    return x, Report(count.astype(int), size, converged > 0, history, defect)
+
+
+def solve_stages(phase: PhaseStructure) -> tuple[Solve, ...]:
+    """The systems of a phase."""
+    return tuple(stage for stage in phase.stages if isinstance(stage, Solve))
