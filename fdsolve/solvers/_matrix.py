@@ -188,7 +188,8 @@ def probe(apply: Callable[[Vector], Vector], layout: MatrixLayout, free: Mapping
     values: dict[tuple[str, str], jax.Array] = {}
     for column in columns:
         colours, count = _colours(layout, column)
-        table = jnp.asarray(colours)
+        # Behind a barrier: XLA would compute whole tables of places while compiling.
+        table = lax.optimization_barrier(jnp.asarray(colours))
 
         def one(colour: jax.Array, column: str = column, table: jax.Array = table) -> Vector:
             zeros = {
@@ -262,12 +263,14 @@ def scatter_free(x: Vector, free: Mapping[str, jax.Array], base: Mapping[str, An
 
 def inner(x: Vector, y: Vector) -> jax.Array:
     """Σ conj(x) y over all points and fields."""
-    return sum((jnp.vdot(x[name], y[name]) for name in x), start=jnp.zeros(()))
+    first, *rest = (jnp.vdot(x[name], y[name]) for name in x)
+    return sum(rest, start=first)
 
 
 def norm(x: Vector) -> jax.Array:
     """The Euclidean norm."""
-    return jnp.sqrt(sum((jnp.sum(jnp.abs(one) ** 2) for one in x.values()), start=jnp.zeros(())))
+    first, *rest = (jnp.sum(jnp.abs(one) ** 2) for one in x.values())
+    return jnp.sqrt(sum(rest, start=first))
 
 
 def axpy(a: Any, x: Vector, y: Vector) -> Vector:

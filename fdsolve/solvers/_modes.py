@@ -125,7 +125,8 @@ class Modes:
             if axis == self.banded or offset[axis] == 0:
                 continue
             shift = along(line.shift(offset[axis], line), self.places.index(axis), len(self.lines))
-            shift = jnp.asarray(shift.astype(self.dtype))
+            # Behind a barrier: XLA would compute whole tables of modes while compiling.
+            shift = lax.optimization_barrier(jnp.asarray(shift.astype(self.dtype)))
             found = shift if found is None else found + shift + found * shift
         return found
 

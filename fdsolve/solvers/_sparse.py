@@ -91,8 +91,11 @@ def _factor(matrix: Any) -> Any:
     Patterns of stencils are symmetric: ordered by A + Aᵀ, with the diagonal as pivot where it is not small, they fill
     half as much as by columns. Where that is not enough the pivots are the largest.
     """
+    from scipy.sparse.csgraph import structural_rank
     from scipy.sparse.linalg import splu
 
+    if structural_rank(matrix) < matrix.shape[0]:  # SuperLU would print complaints of its own
+        return None
     ways: tuple[dict[str, Any], ...] = (
         dict(permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1, options=dict(SymmetricMode=True)),
         dict(permc_spec="COLAMD"),

@@ -6,12 +6,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..errors import DeclarationError
 from . import _band
 from ._base import AbstractLinearSolver, LinearSystem, Report, SystemOutline
 from ._floating import rounding_report
-from ._matrix import Vector
+from ._matrix import MatrixLayout, Offset, Vector, probe
 from ._modes import Modes, modes_of
 
 
@@ -75,7 +76,8 @@ def _column(system: LinearSystem, place: tuple[int, ...]) -> jax.Array:
     """The column of a point."""
     assert system.outline.layout is not None
     (name,), (shape,), dtype = system.outline.layout.fields, system.outline.layout.shapes, system.outline.layout.dtype
-    return system.apply({name: jnp.zeros(shape, dtype).at[place].set(1)})[name]
+    unit = lax.optimization_barrier(jnp.zeros(shape, dtype).at[place].set(1))  # else found while compiling
+    return system.apply({name: unit})[name]
 
 
 def _inner_weights(system: LinearSystem, modes: Modes) -> jax.Array:
@@ -125,11 +127,9 @@ def _rest(modes: Modes, weights: jax.Array, chosen: Any) -> jax.Array:
 
 def _bands(system: LinearSystem, modes: Modes) -> tuple[jax.Array, jax.Array]:
     """The diagonals (below + 1 + above, n, lines) along the banded axis, for all modes of the others."""
-    matrix, axis = system.matrix, modes.banded
-    assert matrix is not None and axis is not None
-    line: tuple[Any, ...] = tuple(slice(None) if a == axis else c for a, c in enumerate(modes.centre))
-    weights = matrix.values[0][(slice(None), *line)]  # by offset, along the axis
-    known = ~matrix.free[modes.layout.fields[0]][line]
+    axis = modes.banded
+    assert axis is not None
+    weights, known = _line_weights(system, modes, axis)
     shape, rows = modes.band, weights.shape[1]
     wide = weights.reshape(*weights.shape, *[1] * (len(modes.lines) - 1))
     diagonals = []
@@ -147,6 +147,42 @@ def _bands(system: LinearSystem, modes: Modes) -> tuple[jax.Array, jax.Array]:
     if system.outline.may_float:
         added = added + _pins(table, shape.below, ~known, size)
     return table.at[shape.below].add(added), size
+
+
+def _line_weights(system: LinearSystem, modes: Modes, axis: int) -> tuple[jax.Array, jax.Array]:
+    """Weights by offset along an axis (offsets, n), between far walls of the others; and which of its points are known.
+
+    From the columns of a line in the middle, of as many points at once as no row reads two of. Rows beside the line are
+    told apart as fields of a matrix with one axis.
+    """
+    layout, matrix = modes.layout, system.matrix
+    assert matrix is not None
+    (name,), (shape,), size = layout.fields, layout.shapes, layout.shapes[0][axis]
+    beside: dict[Offset, list[Offset]] = {}
+    for o in modes.offsets:
+        beside.setdefault((*o[:axis], 0, *o[axis + 1 :]), []).append((o[axis],))
+    middle: tuple[Any, ...] = tuple(slice(None) if a == axis else c for a, c in enumerate(modes.centre))
+    rows = {
+        str(o): tuple(slice(None) if a == axis else (c - o[a]) % shape[a] for a, c in enumerate(modes.centre))
+        for o in beside
+    }
+
+    def lines(x: Vector) -> Vector:
+        unit = lax.optimization_barrier(jnp.zeros(shape, layout.dtype).at[middle].set(x[name]))
+        answer = system.apply({name: unit})[name]
+        return {name: x[name]} | {row: answer[place] for row, place in rows.items()}
+
+    fields = (name, *rows)
+    blocks = tuple((str(o), name, tuple(found)) for o, found in beside.items())
+    line = MatrixLayout(fields, ((size,),) * len(fields), (layout.wraps[axis],), blocks, layout.dtype)
+    free = matrix.free[name][middle]
+    found = probe(lines, line, dict.fromkeys(fields, free))
+    entries = {
+        (*o[:axis], k, *o[axis + 1 :]): value
+        for (o, along_it), values in zip(beside.items(), found.values, strict=True)
+        for (k,), value in zip(along_it, values, strict=True)
+    }
+    return jnp.stack([entries[o] for o in modes.offsets]), ~free
 
 
 def _pins(table: jax.Array, below: int, free: jax.Array, size: jax.Array) -> jax.Array:

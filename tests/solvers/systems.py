@@ -39,18 +39,21 @@ def random_matrix(rng, fields, wraps, offsets, dtype="float64", *, held=0.0, str
         if row == column and zero in found:
             own[found.index(zero)] += strength * 2 * len(found) * len(names)
         values.append(np.where(free[row], own, 0).astype(dtype))
-    return in_order(StencilMatrix(layout, tuple(map(jnp.asarray, values)), {n: jnp.asarray(f) for n, f in free.items()}))
+    return in_order(
+        StencilMatrix(layout, tuple(map(jnp.asarray, values)), {n: jnp.asarray(f) for n, f in free.items()})
+    )
 
 
 def in_order(matrix):
     """Without entries in columns of known points or outside the fields."""
     layout, values = matrix.layout, []
+    free = {name: np.asarray(value) for name, value in matrix.free.items()}
     for (row, column, offsets), own in zip(layout.blocks, matrix.values, strict=True):
         kept = np.array(own)
         for at, offset in enumerate(offsets):
             for place in product(*map(range, layout.shape(row))):
                 other = column_of(layout, column, place, offset)
-                if other is None or not bool(matrix.free[column][other]):
+                if other is None or not free[column][other]:
                     kept[(at, *place)] = 0
         values.append(jnp.asarray(kept))
     return StencilMatrix(layout, tuple(values), matrix.free)
@@ -91,7 +94,7 @@ def random_vector(rng, matrix):
     """A vector that vanishes at known points."""
     layout = matrix.layout
     return {
-        name: jnp.where(matrix.free[name], jnp.asarray(random_values(rng, shape, layout.dtype)), 0)
+        name: jnp.asarray(np.where(matrix.free[name], random_values(rng, shape, layout.dtype), 0).astype(layout.dtype))
         for name, shape in zip(layout.fields, layout.shapes, strict=True)
     }
 
