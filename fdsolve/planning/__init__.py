@@ -1,5 +1,7 @@
 """Plans: a declaration compiled into an ordered program of pieces."""
 
+from ._implicit import ImplicitSystem as ImplicitSystem
+from ._implicit import implicit_system as implicit_system
 from ._order import Parallel as Parallel
 from ._order import Solve as Solve
 from ._order import Stage as Stage

@@ -31,7 +31,7 @@ from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
 from ._stability import Skipped, Stability, analyse
 from ._store import Extent
 from ._structure import Array, PhaseStructure, Segment, Structure
-from ._systems import choose_solver, outline_solve
+from ._systems import choose_solver, gather_facts, outline_solve
 
 MAX_SEGMENTS = 8
 
@@ -170,6 +170,8 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         stepper=None,
         time_axis=grid.time_name,
         recording=recording,
+        facts=gather_facts(problem, phases[-1]),
+        asked=solver,
     )
     if rates:
         structure = bind_stepper(problem, structure, of_level, stepper or RK4(), speeds)

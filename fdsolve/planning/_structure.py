@@ -1,6 +1,7 @@
 """The structure of a plan: all that decides what is computed, and no array."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..region import Box
 from ..schemes import AbstractStepper
@@ -9,6 +10,7 @@ from ._order import Stage
 from ._pieces import Piece
 from ._receivers import Recording
 from ._store import Extent
+from ._systems import Facts
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Segment:
 class Structure:
     """Everything static about a run; equal structures share one compiled program.
 
-    `kernels` names the kernel of an operation where it is not `slices`.
+    `kernels` names the kernel of an operation where it is not `slices`; `facts` are what systems of equations must
+    know, `asked` the solver that was asked for them.
     """
 
     arrays: tuple[Array, ...]
@@ -88,6 +91,8 @@ class Structure:
     timed_rules: frozenset[int] = frozenset()
     shifts: tuple[tuple[str, tuple[int, ...]], ...] = ()
     kernels: tuple[tuple[str, str], ...] = ()
+    facts: Facts | None = None
+    asked: Any = None
 
     def kernel(self, operation: str) -> str:
         """The kernel of an operation."""

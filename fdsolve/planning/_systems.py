@@ -1,7 +1,7 @@
 """Systems of equations: what can be told of the residuals that are solved together before any number is known."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -24,24 +24,75 @@ MAX_DEPTH = 12
 Marks = Callable[[Operand], bool]
 
 
-def outline_solve(
-    problem: Problem, phase: Phase, stage: Solve, rules: Sequence[Traced], guesses: Sequence[Piece]
-) -> Solve:
-    """The stage with its outline; which of its properties hold is read off the traced rules."""
-    pieces = [*stage.residuals, *stage.beside]
+@dataclass(frozen=True)
+class Place:
+    """What is static about where a field lies: its shape and dtype, what holds at its sides, and if it has holes."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    sides: tuple[tuple[Side, Side], ...]
+    holes: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What systems of equations must know of a problem: axes, which of them are periodic or uniform, and its fields."""
+
+    axes: tuple[str, ...]
+    time_axis: str | None
+    periodic: tuple[bool, ...]
+    uniform: tuple[bool, ...]
+    places: tuple[Place, ...]
+
+    def place(self, name: str) -> Place:
+        """Where a field lies."""
+        return next(one for one in self.places if one.name == name)
+
+
+def gather_facts(problem: Problem, phase: Phase) -> Facts:
+    """The facts of a phase."""
+    grid, places = problem.scope.grid, []
+    for name in problem.names:
+        layout, one = problem.scope.layouts[name], phase.fields[name]
+        sides = tuple(_sides(layout, one, axis) for axis in range(len(grid.space)))
+        dtype = np.dtype(problem.scope.dtypes[name]).str
+        places.append(Place(name, layout.space_shape, dtype, sides, bool(one.holes)))
+    return Facts(
+        grid.space,
+        grid.time_name,
+        tuple(grid.space_axis(axis).periodic for axis in grid.space),
+        tuple(grid.space_axis(axis).uniform for axis in grid.space),
+        tuple(places),
+    )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a system: its outline, whether it is affine, and whether its matrix is always the same."""
+
+    outline: SystemOutline
+    affine: bool
+    fixed: bool
+
+
+def outline_system(
+    facts: Facts, rows: Sequence[Piece], beside: Sequence[Piece], rules: Sequence[Traced], scaled: bool = False
+) -> Known:
+    """What can be read off the traced rules of a system: `rows` are its equations, `beside` what follows from the
+    unknown values. `scaled` says that the identity is added to the matrix."""
+    pieces, fields = [*rows, *beside], tuple(dict.fromkeys(piece.field for piece in rows))
     defined = {piece.field for piece in pieces}
-    layouts = {name: problem.scope.layouts[name] for name in stage.fields}
-    wraps = _wraps(layouts, pieces, rules)
-    blocks = _pattern(stage, rules, layouts, wraps)
-    dtype = np.result_type(*(problem.scope.dtypes[name] for name in stage.fields))
-    _refuse_integers(problem, stage)
+    wraps = _wraps(facts, fields, pieces, rules)
+    blocks = _pattern(facts, fields, rows, beside, rules, wraps)
+    dtype = np.result_type(*(np.dtype(facts.place(name).dtype) for name in fields))
 
     def inner(operand: Operand) -> bool:
         return isinstance(operand, StateRead) and operand.level == 0 and operand.field in defined
 
     def moves(operand: Operand) -> bool:
         older = isinstance(operand, StateRead) and not inner(operand)
-        timed = isinstance(operand, ProfileRead) and problem.scope.grid.time_name in operand.axes
+        timed = isinstance(operand, ProfileRead) and facts.time_axis in operand.axes
         return older or timed or operand in (WholeRead("t"), WholeRead("passed"))
 
     affine = all(piece.operation is None and is_affine(rules[piece.rule], inner) for piece in pieces)
@@ -50,25 +101,41 @@ def outline_solve(
         or (piece.predicate is not None and any(moves(o) for o in rules[piece.predicate].operands))
         for piece in pieces
     )
-    constant = affine and _is_constant(stage, rules, inner)
-    sides = tuple(_sides(problem, phase, stage, axis, wraps) for axis in range(len(wraps)))
-    grid = problem.scope.grid
+    sides = tuple(
+        (Side("periodic", True),) * 2 if wraps[axis] else _joint_side(facts, fields, axis) for axis in range(len(wraps))
+    )
     layout = None
     if blocks is not None:
-        shapes = tuple(layouts[name].space_shape for name in stage.fields)
-        layout = MatrixLayout(stage.fields, shapes, wraps, blocks, np.dtype(dtype).str)
+        shapes = tuple(facts.place(name).shape for name in fields)
+        layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
+    floats = all(side.kind in ("slope", "periodic") for pair in sides for side in pair) or len(fields) > 1
     outline = SystemOutline(
         layout,
-        constant,
-        grid.space,
+        affine and _is_constant(rows, rules, inner),
+        facts.axes,
         sides,
-        any(phase.fields[name].holes for name in stage.fields),
-        tuple(grid.space_axis(axis).uniform for axis in grid.space),
-        all(side.kind in ("slope", "periodic") for pair in sides for side in pair) or len(stage.fields) > 1,
+        any(facts.place(name).holes for name in fields),
+        facts.uniform,
+        floats and not scaled,
         bool(np.issubdtype(dtype, np.complexfloating)),
     )
+    return Known(outline, affine, fixed)
+
+
+def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int) -> tuple[Side, Side]:
+    if len(fields) > 1:
+        return Side("other", True), Side("other", True)
+    return facts.place(fields[0]).sides[axis]
+
+
+def outline_solve(
+    problem: Problem, phase: Phase, stage: Solve, rules: Sequence[Traced], guesses: Sequence[Piece]
+) -> Solve:
+    """The stage with what is known of it."""
+    _refuse_integers(problem, stage)
+    known = outline_system(gather_facts(problem, phase), stage.residuals, stage.beside, rules)
     own = tuple(piece for piece in guesses if piece.field in stage.fields)
-    return replace(stage, outline=outline, affine=affine, fixed=fixed, guesses=own)
+    return replace(stage, outline=known.outline, affine=known.affine, fixed=known.fixed, guesses=own)
 
 
 def _refuse_integers(problem: Problem, stage: Solve) -> None:
@@ -109,33 +176,38 @@ def weights_depend(rule: Traced, inner: Marks, marked: Marks) -> bool:
     return any(depends_on(closed.jaxpr, flags))
 
 
-def _is_constant(stage: Solve, rules: Sequence[Traced], inner: Marks) -> bool:
+def _is_constant(rows: Sequence[Piece], rules: Sequence[Traced], inner: Marks) -> bool:
     """Whether one rule with the same weights everywhere holds at all unknown points."""
-    numbers = {piece.rule for piece in stage.residuals}
-    plain = all(p.mask is None and p.predicate is None and not p.adds for p in stage.residuals)
+    numbers = {piece.rule for piece in rows}
+    plain = all(p.mask is None and p.predicate is None and not p.adds for p in rows)
     if len(numbers) > 1 or not plain:
         return False
     (number,) = numbers
     return not weights_depend(rules[number], inner, lambda o: isinstance(o, ProfileRead))
 
 
-def _wraps(layouts: Mapping[str, Layout], pieces: Sequence[Piece], rules: Sequence[Traced]) -> tuple[bool, ...]:
+def _wraps(facts: Facts, fields: tuple[str, ...], pieces: Sequence[Piece], rules: Sequence[Traced]) -> tuple[bool, ...]:
     """Which axes close on themselves: periodic ones, and those whose walls are joined."""
-    first = next(iter(layouts.values()))
-    found = [first.grid.space_axis(axis).periodic for axis in first.space]
+    found = facts.periodic
     for piece in pieces:
-        if piece.role == "ghost" and piece.field in layouts:
-            shape = layouts[piece.field].space_shape
+        if piece.role == "ghost" and piece.field in fields:
+            shape = facts.place(piece.field).shape
             for read in rules[piece.rule].reads:
-                found = [f or abs(o) == n for f, o, n in zip(found, read.offset, shape, strict=True)]
-    return tuple(found)
+                found = tuple(f or abs(o) == n for f, o, n in zip(found, read.offset, shape, strict=True))
+    return found
 
 
 def _pattern(
-    stage: Solve, rules: Sequence[Traced], layouts: Mapping[str, Layout], wraps: Sequence[bool]
+    facts: Facts,
+    fields: tuple[str, ...],
+    rows: Sequence[Piece],
+    beside: Sequence[Piece],
+    rules: Sequence[Traced],
+    wraps: Sequence[bool],
 ) -> tuple[tuple[str, str, tuple[tuple[int, ...], ...]], ...] | None:
     """The offsets at which rows have entries, through ghosts and other pieces; None where they can lie anywhere."""
-    if any(piece.operation is not None for piece in stage.beside):
+    inside = all(p.box.intersect(Box.of_shape(facts.place(p.field).shape)) == p.box for p in rows)
+    if not inside or any(piece.operation is not None for piece in (*beside, *rows)):
         return None
     found: dict[tuple[str, str], dict[tuple[int, ...], None]] = {}
     seen: set[Any] = set()
@@ -146,28 +218,28 @@ def _pattern(
             return True
         seen.add((row, box, field, offset))
         moved = box.shift(offset)
-        if any(p.field == field and not moved.intersect(p.box).empty for p in stage.residuals):
-            wrapped = _wrapped(offset, layouts[field].space_shape, wraps)
+        if any(p.field == field and not moved.intersect(p.box).empty for p in rows):
+            wrapped = _wrapped(offset, facts.place(field).shape, wraps)
             found.setdefault((row, field), {})[wrapped] = None
         if depth == 0:
             return False
-        for piece in stage.beside:
+        for piece in beside:
             common = moved.intersect(piece.box)
             if piece.field != field or common.empty:
                 continue
-            rows = common.shift(tuple(-o for o in offset))
+            over = common.shift(tuple(-o for o in offset))
             for read in rules[piece.rule].reads:
                 if read.level == 0:
                     further = tuple(a + b for a, b in zip(offset, read.offset, strict=True))
-                    if not follow(row, rows, read.field, further, depth - 1):
+                    if not follow(row, over, read.field, further, depth - 1):
                         return False
         return True
 
-    for piece in stage.residuals:
+    for piece in rows:
         for read in rules[piece.rule].reads:
             if read.level == 0 and not follow(piece.field, piece.box, read.field, read.offset, MAX_DEPTH):
                 return None
-    for name in stage.fields:  # the diagonal is wanted where the matrix is changed by it
+    for name in fields:  # the diagonal is wanted where the matrix is changed by it
         found.setdefault((name, name), {})[(0,) * len(wraps)] = None
     return tuple((a, b, tuple(sorted(offsets))) for (a, b), offsets in sorted(found.items()))
 
@@ -177,18 +249,9 @@ def _wrapped(offset: tuple[int, ...], shape: tuple[int, ...], wraps: Sequence[bo
     return tuple((o + n // 2) % n - n // 2 if w else o for o, n, w in zip(offset, shape, wraps, strict=True))
 
 
-def _sides(problem: Problem, phase: Phase, stage: Solve, axis: int, wraps: Sequence[bool]) -> tuple[Side, Side]:
-    if wraps[axis]:
-        return Side("periodic", True), Side("periodic", True)
-    if len(stage.fields) > 1:
-        return Side("other", True), Side("other", True)
-    name = stage.fields[0]
-    layout = problem.scope.layouts[name]
+def _sides(layout: Layout, one: FieldPhase, axis: int) -> tuple[Side, Side]:
     on_point = layout.shift(layout.space[axis]) == 0
-    return (
-        Side(_kind(phase.fields[name], layout, axis, False), on_point),
-        Side(_kind(phase.fields[name], layout, axis, True), on_point),
-    )
+    return Side(_kind(one, layout, axis, False), on_point), Side(_kind(one, layout, axis, True), on_point)
 
 
 def _kind(one: FieldPhase, layout: Layout, axis: int, upper: bool) -> str:
@@ -211,12 +274,10 @@ def _kind(one: FieldPhase, layout: Layout, axis: int, upper: bool) -> str:
 def choose_solver(stage: Solve, asked: Any) -> Solve:
     """The stage with its solver."""
     assert stage.outline is not None
-    found = choose(stage.outline, stage.affine, asked, describe_solve(stage))
+    found = choose(stage.outline, stage.affine, asked, describe_system(stage.fields, stage.affine))
     return replace(stage, solver=found.solver, linear=found.linear, reasons=found.reasons)
 
 
-def describe_solve(stage: Solve) -> str:
-    """What the plan calls a system."""
-    kind = "linear" if stage.affine else "nonlinear"
-    names = ", ".join(f"`{name}`" for name in stage.fields)
-    return f"{kind} system for {names}"
+def describe_system(fields: Sequence[str], affine: bool) -> str:
+    """What messages call a system."""
+    return f"{'linear' if affine else 'nonlinear'} system for {', '.join(f'`{name}`' for name in fields)}"

@@ -20,7 +20,7 @@ from ..kernels import Arrays, Kernel, Level, MarchCall, detect_platform, get, re
 from ..planning import Segment, Structure, pieces_of
 from ._level import make_level
 from ._logs import Log, solves_of, start_logs
-from ._prepare import prepare_systems
+from ._prepare import prepare_stages, prepare_systems
 from ._record import Records, recorded, start_records
 from ._state import State
 from ._system import System
@@ -65,7 +65,10 @@ def finish(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: C
 def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Finished:
     begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
     carry = (State(carry[0].levels, begun.memory, _joined(structure, begun.logs, carry[0].logs)), carry[1])
-    systems = prepare_systems(structure, arrays, axes)
+    systems = {
+        **prepare_systems(structure, arrays, axes),
+        **prepare_stages(structure, arrays, axes, begun, prepared),
+    }
     parts: list[Saved] = []
     if 0 in structure.saved_levels:
         parts.append({name: array[None] for name, array in interiors(structure, carry[0]).items()})

@@ -1,9 +1,14 @@
 """Systems of equations made ready before the march, where their matrix is the same at all levels."""
 
+from typing import Any
+
 from ..kernels import Arrays, Level
 from ..planning import PhaseStructure, Solve, Structure
 from ..solvers import AbstractNonlinearSolver
 from ._fill import complete_inner
+from ._implicit import prepare_stepper
+from ._state import State
+from ._system import System
 from ._systems import Prepared, prepare_system
 
 
@@ -21,6 +26,17 @@ def prepare_systems(structure: Structure, arrays: Arrays, axes: tuple[str, ...])
             if not isinstance(stage.solver, AbstractNonlinearSolver):
                 found[stage] = _prepare(structure, phase, stage, arrays, axes)
     return found
+
+
+def prepare_stages(
+    structure: Structure, arrays: Arrays, axes: tuple[str, ...], begun: State, prepared: Any
+) -> dict[Any, Prepared]:
+    """The matrices of a stepper's implicit stages that are the same in all steps."""
+    stepper, phases = structure.stepper, [phase for phase in structure.phases if phase.rates]
+    if stepper is None or not stepper.solves or len(phases) != 1 or structure.segments[-1].stop <= 2:
+        return {}
+    system = System(structure, phases[0], arrays, begun, 1, axes)
+    return prepare_stepper(system, begun.memory, prepared, stepper.starting_steps > 0)
 
 
 def _prepare(

@@ -13,6 +13,7 @@ from ..planning import PhaseStructure, Structure
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
 from ._fill import complete, spares
+from ._implicit import solve_along, solve_implicit
 from ._linear import courant_number, linear_symbol
 from ._state import State
 from ._time import time_of
@@ -51,6 +52,20 @@ class System(AbstractSystem):
     def constant_rates(self, fraction: Any) -> Values:
         zeros = {name: jnp.zeros_like(array) for name, array in self.before.items()}  # type: ignore[attr-defined]
         return self._slopes(self._moment(zeros, fraction), Part(linear=True))
+
+    def solve(
+        self,
+        base: Values,
+        factor: Any,
+        fraction: Any,
+        guess: Values | None = None,
+        part: Part = ALL,
+        walls: Walls | None = None,
+    ) -> tuple[Values, Any]:
+        return solve_implicit(self, base, float(factor), fraction, guess, part, walls)
+
+    def axis_solve(self, axis: str, factor: Any, rhs: Values, fraction: Any) -> Values:
+        return solve_along(self, axis, float(factor), rhs, fraction)
 
     def finish(self, values: Values) -> Level:
         """The new level: what the stepper gave, and all that holds beside it."""

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.tree_util import Partial
 
 from ..kernels import Arrays, Level, evaluate, selector, take_box
 from ..planning import PhaseStructure, Piece, Solve, Structure
@@ -141,10 +142,13 @@ def prepare_system(
     free = equations.free()
     zeros = {name: jnp.zeros(structure.array(name).shape, structure.array(name).dtype) for name in stage.fields}
     push = jax.linearize(lambda x: equations.residual(x, free), zeros)[1]
-    return lax.stop_gradient(_prepare(stage.linear, stage.outline, push, free))
+    return lax.stop_gradient(prepare_linear(stage.linear, stage.outline, push, free))
 
 
-def _prepare(solver: Any, outline: Any, apply: Callable[[Vector], Vector], free: Mapping[str, jax.Array]) -> Prepared:
+def prepare_linear(
+    solver: Any, outline: Any, apply: Callable[[Vector], Vector], free: Mapping[str, jax.Array]
+) -> Prepared:
+    """The matrix of a linear map, what the solver makes of it, and its null space."""
     matrix = None if outline.layout is None else probe(apply, outline.layout, free)
     system = _system(outline, apply, matrix, free)
     factors = solver.prepare(system)
@@ -175,8 +179,8 @@ def solve_linear(
     prepared: Prepared | None = None,
 ) -> tuple[Vector, Report]:
     """x with `apply`(x) = rhs on the unknown points, differentiable: dx = A⁻¹(db − dA x), transposed in reverse."""
-    fixed = lax.stop_gradient(apply)
-    made = prepared if prepared is not None else lax.stop_gradient(_prepare(solver, outline, fixed, free))
+    fixed = lax.stop_gradient(apply) if isinstance(apply, Partial) else apply
+    made = prepared if prepared is not None else lax.stop_gradient(prepare_linear(solver, outline, fixed, free))
     system = _system(outline, fixed, made.matrix, free)
 
     def forward(_: Any, b: Vector) -> tuple[Vector, Report]:

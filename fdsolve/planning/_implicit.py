@@ -1,0 +1,52 @@
+"""Implicit stages: what is known of the systems v = b + cΔt f(v) that steppers solve."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ..errors import PlanningError
+from ..schemes import Part
+from ..solvers import SystemOutline, choose
+from ._order import Solve, pieces_of
+from ._structure import PhaseStructure, Structure
+from ._systems import describe_system, outline_system
+
+
+@dataclass(frozen=True)
+class ImplicitSystem:
+    """A system of an implicit stage: the fields it determines, what is known of it, and its solver."""
+
+    fields: tuple[str, ...]
+    outline: SystemOutline
+    affine: bool
+    fixed: bool
+    solver: Any
+    linear: Any
+    reasons: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> ImplicitSystem | None:
+    """The system of the rates of a part; None where no rate belongs to it."""
+    rows = [
+        piece
+        for piece in phase.rates
+        if part.has(piece.field, piece.group, structure.is_linear(piece.rule), piece.implicit)
+    ]
+    if not rows:
+        return None
+    fields = tuple(dict.fromkeys(piece.field for piece in rows))
+    beside = [p for stage in phase.stages if not isinstance(stage, Solve) for p in pieces_of(stage)]
+    constrained = [stage for stage in phase.stages if isinstance(stage, Solve)]
+    assert structure.facts is not None
+    known = outline_system(structure.facts, rows, beside, structure.rules, scaled=True)
+    outline, affine, fixed = known.outline, known.affine, known.fixed
+    if constrained:
+        raise PlanningError(
+            f"{structure.stepper!r} solves for {', '.join(fields)}, and at each of its stages "
+            f"{', '.join(constrained[0].fields)} would have to be solved for too. Take an explicit stepper such as "
+            f"fd.schemes.RK4(), or write all of them as residuals."
+        )
+    asked = getattr(structure.stepper, "solver", None) or structure.asked
+    found = choose(outline, affine, asked, describe_system(fields, affine))
+    return ImplicitSystem(fields, outline, affine, fixed, found.solver, found.linear, found.reasons)
