@@ -47,7 +47,7 @@ class DenseSystem(AbstractSystem):
     size: float
     number: int
     start: Values
-    tries: int = 12
+    tries: int = 5
 
     @property
     def step(self) -> Any:
@@ -94,7 +94,7 @@ class DenseSystem(AbstractSystem):
 
 
 def march(
-    stepper: AbstractStepper, equation: Equation, start: Any, stop: float, num_steps: int, tries: int = 12
+    stepper: AbstractStepper, equation: Equation, start: Any, stop: float, num_steps: int, tries: int = 5
 ) -> tuple[np.ndarray, Any]:
     """The last values, and the stepper's memory then."""
     size, values = stop / num_steps, {"u": (np.asarray(start),)}
