@@ -101,9 +101,14 @@ class AbstractSystem(ABC):
         """v with (I − factor·Δt·A_axis) v = rhs: the entries along one axis of the Jacobian A of the rates at `start`.
 
         An entry belongs to the axis along which it reaches. The diagonal is shared so that the parts add up to A: to
-        each axis minus the sum of the entries along it, and an equal share of the rest. v is an increment: walls with
-        values known in time do not move with it.
+        each axis minus the sum of the entries along it, and an equal share of the rest; values on walls count in these
+        sums. v is an increment: walls with values known in time do not move with it.
         """
+        raise NotImplementedError("methods that solve systems of equations are refused")
+
+    def axis_change(self, axis: str, fraction: Any) -> Values:
+        """What boundary values known in time, on their way from the start to `fraction`, add to the rates along an
+        axis, for the values at the start."""
         raise NotImplementedError("methods that solve systems of equations are refused")
 
 

@@ -15,9 +15,10 @@ from ._steppers_implicit import check_theta
 class ADI(AbstractStepper):
     """Implicit steps by systems along one axis at a time: A = Σ Aₐ, split by the axis along which its entries reach.
 
-    "Douglas": δ₁ = (I − θΔtA₁)⁻¹ Δt f(uⁿ, tⁿ⁺θ), δₐ = (I − θΔtAₐ)⁻¹ δₐ₋₁, uⁿ⁺¹ = uⁿ + δ_d; order 2 for θ = 1/2, else 1.
-    "PeacemanRachford", for two axes: u* = uⁿ + (I − Δt/2 A₁)⁻¹ Δt/2 f(uⁿ, tⁿ⁺½), uⁿ⁺¹ = u* + (I − Δt/2 A₂)⁻¹
-    Δt/2 f(u*, tⁿ⁺½); order 2. A is the Jacobian of the rates at uⁿ: what is not linear is solved to the order of the
+    "Douglas": δ₀ = Δt f(uⁿ, tⁿ⁺θ), δₐ = (I − θΔtAₐ)⁻¹ (δₐ₋₁ + θΔt bₐ), uⁿ⁺¹ = uⁿ + δ_d; bₐ is what the walls at the
+    ends of axis a gain in the step (f has them at tⁿ); order 2 for θ = 1/2, else 1. "PeacemanRachford", for two axes:
+    u* = uⁿ + (I − Δt/2 A₁)⁻¹ Δt/2 f(uⁿ, tⁿ⁺½), uⁿ⁺¹ = u* + (I − Δt/2 A₂)⁻¹ Δt/2 f(u*, tⁿ⁺½), walls likewise;
+    order 2. A is the Jacobian of the rates at uⁿ: what is not linear is solved to the order of the
     method, without iteration. Stable for decay at every step (θ ≥ 1/2); stiff decay is not damped (the factor tends to
     1), so that data should be smooth. Sources: Douglas, Numer. Math. 4 (1962) 41; Peaceman & Rachford, J. SIAM 3 (1955)
     28; Hundsdorfer & Verwer, Numerical Solution of Time-Dependent Advection-Diffusion-Reaction Equations (2003),
@@ -72,19 +73,28 @@ class ADI(AbstractStepper):
 
 
 def _douglas(stepper: ADI, system: AbstractSystem) -> Values:
-    # A copy, so that walls stand at the time of the stage and not as they were at the start.
-    increment = moved(system, dict(system.start), stepper.theta, 1.0, ALL)
+    # Sources at the time of the stage, walls as at the start; these move with the axis that they end.
+    increment = moved(system, system.start, stepper.theta, 1.0, ALL)
     for axis in stepper.axes:
-        increment = system.axis_solve(axis, stepper.theta, increment, stepper.theta)
+        walls = scaled(system, system.axis_change(axis, 1.0))
+        increment = system.axis_solve(axis, stepper.theta, add(increment, [(stepper.theta, walls)]), 1.0)
     return add(system.start, [(1.0, increment)])
 
 
 def _peaceman_rachford(stepper: ADI, system: AbstractSystem) -> Values:
-    values = dict(system.start)
-    for axis in stepper.axes:
-        half = moved(system, values, 0.5, 0.5, ALL)
-        values = add(values, [(1.0, system.axis_solve(axis, 0.5, half, 0.5))])
-    return values
+    # Each half has the walls of its implicit axis at its own end and those of the other at its beginning.
+    first, second = stepper.axes
+    half, end = (scaled(system, system.axis_change(axis, at)) for axis, at in ((first, 0.5), (second, 1.0)))
+    middle = scaled(system, system.axis_change(second, 0.5))
+    rhs = add(moved(system, system.start, 0.5, 0.5, ALL), [(0.5, half)])
+    values = add(system.start, [(1.0, system.axis_solve(first, 0.5, rhs, 0.5))])
+    rhs = add(moved(system, values, 0.5, 0.5, ALL), [(0.5, end), (-0.5, middle)])
+    return add(values, [(1.0, system.axis_solve(second, 0.5, rhs, 1.0))])
+
+
+def scaled(system: AbstractSystem, slopes: Values) -> Values:
+    """Δt times slopes."""
+    return {name: tuple(system.step.astype(box.dtype) * box for box in boxes) for name, boxes in slopes.items()}
 
 
 def _douglas_growth(stepper: ADI, along: tuple[np.ndarray, ...]) -> np.ndarray:

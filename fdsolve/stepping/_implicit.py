@@ -140,9 +140,11 @@ def solve_along(system: Any, axis: str, factor: float, rhs: Values, fraction: An
     canvas = Canvas.of(system.structure, system.phase.given, known.fields)
     free, right = canvas.free(), canvas.vector(rhs)
     prepared = system.systems.get(("axis", factor, axis)) if known.fixed else None
-    outline, matrix = along_axis(known, canvas, rates_along(system, canvas, fraction), system, axis, factor)
+    outline, matrix = along_axis(known, canvas, rates_along(system, canvas, axis, fraction), system, axis, factor)
     solver = Banded(axis)
-    x, _ = solve_linear(solver, outline, Partial(StencilMatrix.apply, matrix), right, lax.stop_gradient(right), free, prepared)
+    x, _ = solve_linear(
+        solver, outline, Partial(StencilMatrix.apply, matrix), right, lax.stop_gradient(right), free, prepared
+    )
     return canvas.values(x, rhs)
 
 
@@ -152,45 +154,37 @@ def prepare_along(system: Any, axis: str, factor: float) -> Prepared | None:
     if known is None or not known.fixed:
         return None
     canvas = Canvas.of(system.structure, system.phase.given, known.fields)
-    outline, matrix = along_axis(known, canvas, rates_along(system, canvas, 1.0), system, axis, factor)
+    outline, matrix = along_axis(known, canvas, rates_along(system, canvas, axis, 1.0), system, axis, factor)
     return lax.stop_gradient(prepare_linear(Banded(axis), outline, matrix.apply, canvas.free()))
 
 
-def rates_along(system: Any, canvas: Canvas, fraction: Any) -> Callable[[Vector], Vector]:
-    """The derivative of the rates at the level before."""
+def rates_along(system: Any, canvas: Canvas, axis: str, fraction: Any) -> Callable[[Vector], Vector]:
+    """The derivative along an axis of the rates at the level before."""
 
     def rates(x: Vector) -> Vector:
-        slopes = system.rates(canvas.values(x, system.start), fraction)
+        slopes = system.axis_rates(axis, canvas.values(x, system.start), fraction)
         return canvas.vector({**system.start, **slopes})
 
-    return jax.linearize(rates, canvas.vector(system.start))[1]
+    return rates
 
 
 def along_axis(
     known: ImplicitSystem, canvas: Canvas, push: Callable[[Vector], Vector], system: Any, axis: str, factor: float
 ) -> tuple[SystemOutline, StencilMatrix]:
-    """I − cΔt A_axis: entries that reach along the axis; of the diagonal minus their sum, and a share of the rest."""
+    """I − cΔt A_axis, of entries that reach along the axis."""
     layout, free = known.outline.layout, canvas.free()
     assert layout is not None
-    whole = probe(push, layout, free)
     position, zero = known.outline.axes.index(axis), (0,) * layout.ndim
-    step = system.step * jnp.asarray(factor, system.step.dtype)
-    blocks, values = [], []
-    for (row, column, offsets), own in zip(layout.blocks, whole.values, strict=True):
-        kept = [k for k, o in enumerate(offsets) if any(o) and not any(x for a, x in enumerate(o) if a != position)]
-        lone = [k for k, o in enumerate(offsets) if sum(map(bool, o)) == 1]
-        centre = jnp.zeros_like(own[0])
-        if zero in offsets:
-            alone = own[offsets.index(zero)] + sum((own[k] for k in lone), start=jnp.zeros_like(own[0]))
-            centre = alone / layout.ndim - sum((own[k] for k in kept), start=jnp.zeros_like(own[0]))
-        entries = -step.astype(own.dtype) * jnp.stack([centre, *(own[k] for k in kept)])
-        if row == column:
-            entries = entries.at[0].add(free[row].astype(own.dtype))
-        blocks.append((row, column, (zero, *(offsets[k] for k in kept))))
-        values.append(entries)
-    thin = replace(layout, blocks=tuple(blocks))
-    outline = replace(known.outline, layout=thin, constant=False)
-    return outline, StencilMatrix(thin, tuple(values), free)
+    blocks = tuple(
+        (row, column, (zero, *(o for o in offsets if o[position] and sum(map(bool, o)) == 1)))
+        for row, column, offsets in layout.blocks
+    )
+    thin = replace(layout, blocks=blocks)
+    step, values = system.step * jnp.asarray(factor, system.step.dtype), []
+    for (row, column, _), own in zip(blocks, probe(push, thin, free).values, strict=True):
+        entries = -step.astype(own.dtype) * own
+        values.append(entries.at[0].add(free[row].astype(own.dtype)) if row == column else entries)
+    return replace(known.outline, layout=thin, constant=False), StencilMatrix(thin, tuple(values), free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +225,9 @@ class Recording(AbstractSystem):
     def axis_solve(self, axis: str, factor: Any, rhs: Values, fraction: Any) -> Values:
         self.solved.append(("axis", float(factor), axis))
         return rhs
+
+    def axis_change(self, axis: str, fraction: Any) -> Values:
+        return self.inner.axis_change(axis, fraction)
 
 
 def prepare_stepper(system: Any, memory: Any, prepared: Any, starts: bool) -> dict[Key, Prepared]:

@@ -1,6 +1,6 @@
 """The rates of one level as a stepper sees them: the one right-hand side that every method uses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +12,15 @@ from ..kernels import Arrays, Level, evaluate, selector, take_box
 from ..planning import PhaseStructure, Structure
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
+from ._along import evaluate_along
 from ._fill import complete, spares
 from ._implicit import solve_along, solve_implicit
 from ._linear import courant_number, linear_symbol
 from ._state import State
 from ._time import time_of
+
+Evaluate = Callable[[Level, Any, tuple[str, ...]], jax.Array]
+"""The values of a piece at a level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,22 @@ class System(AbstractSystem):
     def axis_solve(self, axis: str, factor: Any, rhs: Values, fraction: Any) -> Values:
         return solve_along(self, axis, float(factor), rhs, fraction)
 
+    def axis_change(self, axis: str, fraction: Any) -> Values:
+        moved, before = self._level(dict(self.start), fraction, None).current, self.before  # type: ignore[attr-defined]
+        return self._along(axis, {name: moved[name] - before[name] for name in moved if name in before}, fraction)
+
+    def axis_rates(self, axis: str, change: Values, fraction: Any) -> Values:
+        """The part along an axis of what a change of the values at the start adds to the rates; walls stay."""
+
+        def padded(values: Values) -> dict[str, jax.Array]:
+            return self._level(values, fraction, None).current
+
+        return self._along(axis, jax.jvp(padded, (dict(self.start),), (change,))[1], fraction)
+
+    def _along(self, axis: str, change: dict[str, jax.Array], fraction: Any) -> Values:
+        level = self._moment(self.before, fraction)  # type: ignore[attr-defined]
+        return self._slopes(level, ALL, lambda at, piece, axes: evaluate_along(at, change, piece, axes, axis))
+
     def finish(self, values: Values) -> Level:
         """The new level: what the stepper gave, and all that holds beside it."""
         given = self._padded(values, spares(self.structure, self.state.levels))
@@ -86,8 +106,8 @@ class System(AbstractSystem):
         levels = self.state.levels
         return Level(self.structure, self.arrays, current, levels, self.number, fraction, time, {}, self.systems)
 
-    def _slopes(self, level: Level, part: Part) -> Values:
-        """du/dt on every given box: the pieces that define it, then those that add to it."""
+    def _slopes(self, level: Level, part: Part, value: Evaluate = evaluate) -> Values:
+        """du/dt on every given box: the pieces that define it, then those that add to it; `value` is that of one."""
         structure, result = self.structure, {}
         for name, boxes in self.phase.given:
             pieces = [
@@ -96,10 +116,10 @@ class System(AbstractSystem):
                 if p.field == name and part.has(name, p.group, structure.is_linear(p.rule), p.implicit)
             ]
             if pieces:
-                result[name] = tuple(self._slope(level, pieces, box) for box in boxes)
+                result[name] = tuple(self._slope(level, pieces, box, value) for box in boxes)
         return result
 
-    def _slope(self, level: Level, pieces: list[Any], box: Box) -> jax.Array:
+    def _slope(self, level: Level, pieces: list[Any], box: Box, evaluate: Evaluate) -> jax.Array:
         total = None
         for piece in pieces:
             common = piece.box.intersect(box)
