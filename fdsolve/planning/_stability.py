@@ -107,18 +107,29 @@ def analyse(
     if undefined:
         return Skipped(f"{undefined[0]} is not finite")
     frozen = tuple((name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items()))
-    reason = _no_growth(structure, {name for name, group in pieces.items() if group[0].role == "rate"})
+    reason = _no_growth(structure, pieces)
     return Skipped(reason) if reason else _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
 
 
-def _no_growth(structure: Structure, rated: set[str]) -> str:
+def _no_growth(structure: Structure, pieces: dict[str, list[Piece]]) -> str:
     """Why the stepper's growth is not known; "" where it is."""
-    if not rated or structure.stepper is None:
+    names = tuple(sorted(name for name, group in pieces.items() if group[0].role == "rate"))
+    if not names or structure.stepper is None:
         return ""
-    names = tuple(sorted(rated))
-    still = Modes(names, {(0, True): np.zeros((1, len(names), len(names)), complex)}, np.zeros(1))
-    found = structure.stepper.amplify(still)
+    zero = np.zeros((1, len(names), len(names)), complex)
+    table = [(piece, structure.rules[piece.rule]) for group in pieces.values() for piece in group]
+    along = (zero,) * len(structure.arrays[0].shape) if _splits(table) else ()
+    found = structure.stepper.amplify(Modes(names, {(0, True, False): zero}, np.zeros(1), along))
     return found.reason if isinstance(found, NoGrowth) else ""
+
+
+def _splits(table: list[tuple[Piece, Traced]]) -> bool:
+    """Whether all rules are rates that read their own field along single axes."""
+    return all(
+        piece.role == "rate" and read.field == piece.field and sum(map(bool, read.offset)) <= 1
+        for piece, rule in table
+        for read in rule.reads
+    )
 
 
 @lru_cache(maxsize=64)
@@ -254,7 +265,8 @@ def _growth(
         carried = np.abs(moments[..., is_rate, :][..., is_rate])
         courant = steps * np.abs(np.linalg.eigvals(carried)).max(axis=-1).sum(axis=0)
         wide = np.broadcast_to(courant[:, None], (len(steps), len(waves)))
-        return _rate_growth(structure, Modes(tuple(n for n in names if n in rated), kinds, wide), tolerance)
+        along = _along(table, weights, waves, steps, names) if _splits(table) else ()
+        return _rate_growth(structure, Modes(tuple(n for n in names if n in rated), kinds, wide, along), tolerance)
     solved = np.linalg.solve(np.eye(len(names)) - blocks[0], np.concatenate(list(blocks[1:]), axis=-1))
     companion = np.zeros((*solved.shape[:2], depth * len(names), depth * len(names)), complex)
     companion[..., : len(names), :] = solved
@@ -264,6 +276,26 @@ def _growth(
     flat = radius[:, np.argmin(np.abs(waves).sum(axis=1))]
     bound = np.maximum(1.0, flat)[:, None] * (1 + tolerance)
     return radius.max(axis=1), (radius <= bound).all(axis=1)
+
+
+def _along(
+    table: list[tuple[Piece, Traced]],
+    weights: list[np.ndarray],
+    waves: np.ndarray,
+    steps: np.ndarray,
+    names: list[str],
+) -> tuple[np.ndarray, ...]:
+    """The rates times Δt split by axis, as steppers that go along one axis take them."""
+    ndim = waves.shape[1]
+    found = np.zeros((ndim, len(steps), len(waves), len(names), len(names)), complex)
+    for (piece, rule), values in zip(table, weights, strict=True):
+        for k, read in enumerate(rule.reads):
+            reached = [axis for axis, offset in enumerate(read.offset) if offset]
+            at = (slice(None), slice(None), names.index(piece.field), names.index(read.field))
+            for axis in range(ndim):
+                moving = np.exp(1j * waves @ np.array(read.offset)) - 1 if axis in reached else 0 * waves[:, 0]
+                found[(axis, *at)] += (values[:, k] * steps)[:, None] * (moving + 1 / ndim)
+    return tuple(found)
 
 
 def _eliminate(part: np.ndarray, plain_block: np.ndarray, is_rate: np.ndarray) -> np.ndarray:
@@ -284,6 +316,8 @@ def _rate_growth(structure: Structure, modes: Modes, tolerance: float) -> tuple[
     assert not isinstance(found, NoGrowth)
     growth, exact = np.abs(found), np.exp(np.clip(modes.eigenvalues.real, None, 50.0))
     by_mode = growth.ndim > modes.courant.ndim + 1
+    if structure.stepper.solves:  # 1/(1 − z) > eᶻ: implicit methods overshoot what grows, to the order of the method
+        exact = exact ** np.where(exact > 1, 2, 1)
     bound = exact[..., None] if by_mode else exact.max(axis=-1, keepdims=True)
     good = growth <= np.maximum(1.0, bound) * (1 + tolerance)
     axes = tuple(range(1, growth.ndim))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..boundary import Dirichlet, Neumann
 from ..errors import PlanningError
-from ..region import Box, Layout
+from ..region import Box, Layout, Points
 from ..solvers import MatrixLayout, Side, SystemOutline, choose
 from ..stencil import AFFINE, CONSTANT, Operand, ProfileRead, StateRead, Traced, WholeRead, depends_on, output_degrees
 from ._order import Solve
@@ -102,30 +102,32 @@ def outline_system(
         for piece in pieces
     )
     sides = tuple(
-        (Side("periodic", True),) * 2 if wraps[axis] else _joint_side(facts, fields, axis) for axis in range(len(wraps))
+        (Side("periodic", True), Side("periodic", True)) if wraps[axis] else _joint_side(facts, fields, axis)
+        for axis in range(len(wraps))
     )
     layout = None
     if blocks is not None:
         shapes = tuple(facts.place(name).shape for name in fields)
         layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
+    varies = _varies(facts, rows, beside, rules, inner, fields)
     floats = all(side.kind in ("slope", "periodic") for pair in sides for side in pair) or len(fields) > 1
     outline = SystemOutline(
         layout,
-        affine and _is_constant(rows, rules, inner),
+        affine and not any(varies),
         facts.axes,
         sides,
         any(facts.place(name).holes for name in fields),
         facts.uniform,
         floats and not scaled,
         bool(np.issubdtype(dtype, np.complexfloating)),
+        varies,
     )
     return Known(outline, affine, fixed)
 
 
 def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int) -> tuple[Side, Side]:
-    if len(fields) > 1:
-        return Side("other", True), Side("other", True)
-    return facts.place(fields[0]).sides[axis]
+    first, *others = fields
+    return (Side("other", True), Side("other", True)) if others else facts.place(first).sides[axis]
 
 
 def outline_solve(
@@ -176,14 +178,28 @@ def weights_depend(rule: Traced, inner: Marks, marked: Marks) -> bool:
     return any(depends_on(closed.jaxpr, flags))
 
 
-def _is_constant(rows: Sequence[Piece], rules: Sequence[Traced], inner: Marks) -> bool:
-    """Whether one rule with the same weights everywhere holds at all unknown points."""
-    numbers = {piece.rule for piece in rows}
-    plain = all(p.mask is None and p.predicate is None and not p.adds for p in rows)
-    if len(numbers) > 1 or not plain:
-        return False
-    (number,) = numbers
-    return not weights_depend(rules[number], inner, lambda o: isinstance(o, ProfileRead))
+def _varies(
+    facts: Facts,
+    rows: Sequence[Piece],
+    beside: Sequence[Piece],
+    rules: Sequence[Traced],
+    inner: Marks,
+    fields: Sequence[str],
+) -> tuple[bool, ...]:
+    """Along which axes the weights of the unknown values vary; along all where several rules hold."""
+    derived = [piece for piece in beside if piece.field not in fields and piece.role != "ghost"]
+    found = (False,) * len(facts.axes)
+    for group in (rows, *([p for p in derived if p.field == name] for name in {p.field for p in derived})):
+        numbers = {piece.rule for piece in group}
+        if len(numbers) > 1 or any(p.mask is not None or p.predicate is not None or p.adds for p in group):
+            return (True,) * len(facts.axes)
+        (number,) = numbers
+        along = (
+            weights_depend(rules[number], inner, lambda o, axis=axis: isinstance(o, ProfileRead) and axis in o.axes)
+            for axis in facts.axes
+        )
+        found = tuple(a or b for a, b in zip(found, along, strict=True))
+    return found
 
 
 def _wraps(facts: Facts, fields: tuple[str, ...], pieces: Sequence[Piece], rules: Sequence[Traced]) -> tuple[bool, ...]:
@@ -261,7 +277,7 @@ def _kind(one: FieldPhase, layout: Layout, axis: int, upper: bool) -> str:
     wall = Box.of_shape(shape).with_range(axis, at, at + 1)
     spans = [w for w in one.walls if w.side.axis == axis and w.side.upper == upper]
     valued = [p for s in one.spans if s.kind == "value" for p in s.points.parts if p.mask is None]
-    if any(not wall.intersect(part.box).empty and part.box.intersect(wall) == wall for part in valued):
+    if Points.of_box(wall).subtract(Points(tuple(valued))).empty:
         return "value"
     rules = [span.assignment.rule for span in spans]
     if len(rules) == 1 and type(rules[0]) is Neumann and getattr(rules[0], "order", 2) == 2:

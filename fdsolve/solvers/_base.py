@@ -45,7 +45,7 @@ class SystemOutline:
     """What is known of a linear system when it is planned.
 
     `layout` is None where a row can depend on points anywhere (global operations). `constant` says that all unknown
-    points have the same rule, affine with constant weights; `axes` the names of axes; `sides` by axis, (low, high);
+    points have the same rule, affine with constant weights; `varies`, along which axes the weights do (empty: not told); `axes` the names of axes; `sides` by axis, (low, high);
     `holes`, whether some points are cut out; `uniform`, whether each axis is; `may_float`, whether nothing fixes the
     solution's mean; `symmetric` what the user said of it (None: nothing).
     """
@@ -58,6 +58,7 @@ class SystemOutline:
     uniform: tuple[bool, ...]
     may_float: bool
     complex: bool
+    varies: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

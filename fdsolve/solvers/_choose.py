@@ -4,16 +4,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 from jax import lax
 
 from ..errors import PlanningError
+from ._banded import Banded
 from ._base import AbstractLinearSolver, LinearSystem, Report, SystemOutline
 from ._dense import Dense
+from ._direct import Direct
+from ._krylov import GMRES
 from ._matrix import Vector
+from ._multigrid import Multigrid
 from ._nonlinear import AbstractNonlinearSolver, Newton
+from ._transform import Transform
 
 SMALL = 512
 """Points up to which dense elimination is no dearer than anything else."""
+MANY_FLAT, MANY_DEEP = 20_000, 5_000
+"""Points from which multigrid is faster than sparse elimination, in two axes and in three."""
+MANY_FACTORED = 1_000_000
+"""Points up to which sparse elimination fits into memory, should multigrid fail."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,24 @@ def _first(outline: SystemOutline, refused: list[str], what: str) -> tuple[Abstr
 
 
 def _candidates(outline: SystemOutline) -> Sequence[tuple[AbstractLinearSolver, str]]:
-    small = outline.layout is not None and outline.layout.size <= SMALL
-    found: list[tuple[AbstractLinearSolver, str]] = [(Dense(), "small")] if small else []
-    return [*found, (Dense(), "nothing else serves")]
+    """Solvers in the order in which they are tried, and why each is taken."""
+    if outline.layout is None:
+        return [(GMRES(), "rows can depend on points anywhere: the matrix is not known, only what it does")]
+    size, direct = outline.layout.size, Direct()
+    few = MANY_FLAT if outline.layout.ndim < 3 else MANY_DEEP
+    found: list[tuple[AbstractLinearSolver, str]] = [
+        (Banded(), "points are coupled along one axis"),
+        (Transform(), "constant coefficients on a box"),
+    ]
+    if size <= SMALL:
+        found.append((Dense(), "small"))
+    if size <= few:
+        found.append((direct, "few enough points for sparse elimination"))
+    preconditioned = GMRES(preconditioner=Multigrid())
+    if size <= MANY_FACTORED and direct.refuse(outline) is None:
+        found.append((Either(preconditioned, direct), "many points"))
+    found += [(preconditioned, "many points"), (direct, "other systems"), (GMRES(), "nothing else serves")]
+    return found
 
 
 @dataclass(frozen=True)
@@ -75,10 +100,13 @@ class Either(AbstractLinearSolver):
         return self.first.prepare(system)
 
     def solve(self, system: LinearSystem, prepared: Any, rhs: Vector, guess: Vector) -> tuple[Vector, Report]:
-        found = self.first.solve(system, prepared, rhs, guess)
+        x, report = self.first.solve(system, prepared, rhs, guess)
+        found = (x, Report(*map(jnp.asarray, report)))
 
         def again(rhs: Vector) -> tuple[Vector, Report]:
-            return self.otherwise.solve(system, self.otherwise.prepare(system), rhs, guess)
+            x, report = self.otherwise.solve(system, self.otherwise.prepare(system), rhs, guess)
+            like = zip(report, found[1], strict=True)
+            return x, Report(*(jnp.asarray(new).astype(jnp.asarray(old).dtype) for new, old in like))
 
         return lax.cond(found[1].converged, lambda _: found, again, rhs)
 

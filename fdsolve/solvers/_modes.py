@@ -97,8 +97,11 @@ class Modes:
 
     @property
     def centre(self) -> tuple[int, ...]:
-        """A point far from all walls."""
-        return tuple(line.start + line.size // 2 for line in self.lines)
+        """A point so far from all walls that no row reads it twice, itself and its mirror image."""
+        ends = [_ends(line) for line in self.lines]
+        return tuple(
+            line.start + (line.size - 1 + low - high) // 2 for line, (low, high) in zip(self.lines, ends, strict=True)
+        )
 
     @property
     def walls(self) -> list[tuple[int, int]]:
@@ -106,8 +109,8 @@ class Modes:
         found = []
         for axis, line in enumerate(self.lines):
             if isinstance(line, Mirrored) and self.layout.reach[axis]:
-                found += [(axis, line.start)] if line.low == Mirror(1, True) else []
-                found += [(axis, line.start + line.size - 1)] if line.high == Mirror(1, True) else []
+                low, high = _ends(line)
+                found += [(axis, line.start)] * low + [(axis, line.start + line.size - 1)] * high
         return found
 
     def scale(self, turned: jax.Array, dtype: Any) -> jax.Array:
@@ -150,13 +153,14 @@ def modes_of(outline: SystemOutline, asked: str | None) -> Modes | str:
     if asked is not None and asked not in outline.axes:
         return f"there is no axis `{asked}`; the axes are {', '.join(outline.axes)}"
     kept = {a: why for a in range(layout.ndim) if (why := _why_banded(outline, a)) is not None}
+    kept |= {a: "weights vary along it" for a, varies in enumerate(outline.varies) if varies and a not in kept}
     if asked is not None:
         kept[outline.axes.index(asked)] = "asked for"
     if len(kept) > 1:
         found = "; ".join(f"{outline.axes[a]}: {why}" for a, why in kept.items())
         return f"more than one axis has no transform ({found})"
     banded = next(iter(kept), None)
-    if not outline.constant and banded is None:
+    if not outline.constant and not outline.varies and banded is None:
         return "weights vary; Transform(axis=...) names one axis along which they may"
     lines, halved = [], False
     for axis, size in enumerate(layout.shapes[0]):
@@ -168,8 +172,9 @@ def modes_of(outline: SystemOutline, asked: str | None) -> Modes | str:
         half = low.kind == "periodic" and not halved and not outline.complex
         halved = halved or half
         line = Ring(0, size, half=half) if low.kind == "periodic" else _mirrored(low, high, size)
-        if line.size < 2 * reach + 1:
-            return f"{line.size} unknown points along {outline.axes[axis]} are fewer than a row reads ({2 * reach + 1})"
+        least = 2 * reach + 1 + sum(_ends(line))
+        if line.size < least:
+            return f"{line.size} unknown points along {outline.axes[axis]} are too few for its rows, which take {least}"
         lines.append(line)
     return Modes(tuple(lines), banded, layout)
 
@@ -194,6 +199,13 @@ def _mirrored(low: Side, high: Side, size: int) -> Mirrored:
     mirrors = [Mirror(MIRRORS[side.kind], side.on_point) for side in (low, high)]
     out = [int(mirror == Mirror(-1, True)) for mirror in mirrors]  # a point with a given value is not unknown
     return Mirrored(out[0], size - sum(out), *mirrors)
+
+
+def _ends(line: AbstractLine) -> tuple[int, int]:
+    """Whether there are mirrors about unknown points at the ends."""
+    if not isinstance(line, Mirrored):
+        return 0, 0
+    return int(line.low == Mirror(1, True)), int(line.high == Mirror(1, True))
 
 
 def _halved(line: AbstractLine) -> bool:

@@ -28,7 +28,7 @@ class Prepared:
 
 jax.tree_util.register_dataclass(Prepared, data_fields=["matrix", "factors", "null"], meta_fields=[])
 
-Systems = Mapping[Solve, Prepared]
+Systems = Mapping[Any, Prepared]
 """Systems whose matrix is the same at all levels, made ready before the march."""
 
 
