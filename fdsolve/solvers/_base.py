@@ -45,9 +45,10 @@ class SystemOutline:
     """What is known of a linear system when it is planned.
 
     `layout` is None where a row can depend on points anywhere (global operations). `constant` says that all unknown
-    points have the same rule, affine with constant weights; `varies`, along which axes the weights do (empty: not told); `axes` the names of axes; `sides` by axis, (low, high);
-    `holes`, whether some points are cut out; `uniform`, whether each axis is; `may_float`, whether nothing fixes the
-    solution's mean; `symmetric` what the user said of it (None: nothing).
+    points have the same rule, affine with constant weights; `varies`, along which axes the weights do (empty: not
+    told); `axes` the names of axes; `sides` by axis, (low, high); `holes`, whether some points are cut out;
+    `uniform`, whether each axis is; `may_float`, whether nothing fixes the solution's mean; `symmetric` what the user
+    said of it (None: nothing).
     """
 
     layout: MatrixLayout | None
