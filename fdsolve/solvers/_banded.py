@@ -31,7 +31,7 @@ class Banded(AbstractLinearSolver):
     axis: str | None = None
 
     def __post_init__(self) -> None:
-        if self.axis is not None and not isinstance(self.axis, str):
+        if self.axis is not None and not (isinstance(self.axis, str) and self.axis.isidentifier()):
             raise DeclarationError(f"Banded(axis) is the name of an axis or None, got {self.axis!r}.")
 
     def refuse(self, outline: SystemOutline) -> str | None:

@@ -11,8 +11,8 @@ import numpy as np
 KEPT = 4
 """Factorisations that are kept: those used last."""
 
-WORKS = 1e-9
-"""The residual from which on factors with few exchanges of rows are made again with as many as it takes."""
+WORKS = 1e-14
+"""The residual over |A| |x| from which on factors with few exchanges of rows are made again with as many as it takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +100,15 @@ def _factor(matrix: Any) -> Any:
         dict(permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1, options=dict(SymmetricMode=True)),
         dict(permc_spec="COLAMD"),
     )
-    trial = matrix @ np.cos(np.arange(matrix.shape[0]))
+    known = np.cos(np.arange(matrix.shape[0]))
+    trial, size = matrix @ known, np.linalg.norm(abs(matrix) @ np.abs(known))
     for way in ways:
         try:
             found = splu(matrix, **way)
         except (RuntimeError, MemoryError):
             continue
         left = np.linalg.norm(matrix @ found.solve(trial) - trial)
-        if left <= WORKS * np.linalg.norm(trial) or way is ways[-1]:
+        if left <= WORKS * size or way is ways[-1]:
             return found
     return None
 

@@ -33,7 +33,7 @@ class Transform(AbstractLinearSolver):
     axis: str | None = None
 
     def __post_init__(self) -> None:
-        if self.axis is not None and not isinstance(self.axis, str):
+        if self.axis is not None and not (isinstance(self.axis, str) and self.axis.isidentifier()):
             raise DeclarationError(f"Transform(axis) is the name of an axis or None, got {self.axis!r}.")
 
     def refuse(self, outline: SystemOutline) -> str | None:

@@ -3,10 +3,11 @@
 from itertools import product
 from math import prod
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fdsolve.solvers import LinearSystem, MatrixLayout, Side, StencilMatrix, SystemOutline, probe
+from fdsolve.solvers import LinearSystem, MatrixLayout, Side, StencilMatrix, SystemOutline
 
 VALUE, SLOPE = Side("value", True), Side("slope", True)
 VALUE_HALF, SLOPE_HALF = Side("value", False), Side("slope", False)
@@ -99,11 +100,11 @@ def random_vector(rng, matrix):
     }
 
 
-def outline_of(layout, sides=None, **changes):
-    """An outline of what a matrix does not say."""
+def outline_of(layout, sides=None, unknown=False, **changes):
+    """An outline of what a matrix does not say; `unknown`, without its layout."""
     count = layout.ndim
     told = dict(
-        layout=layout,
+        layout=None if unknown else layout,
         constant=False,
         axes=("x", "y", "z")[:count],
         sides=sides or ((OTHER, OTHER),) * count,
@@ -158,9 +159,55 @@ def mirrored_matrix(shape, sides, weights, dtype="float64"):
 
 def from_dense(total, fields, wraps, offsets, free, dtype):
     """A dense matrix in stencil form."""
-    names, shapes = tuple(fields), tuple(fields.values())
-    blocks = tuple((row, column, tuple(offsets)) for row in names for column in names)
-    layout = MatrixLayout(names, shapes, wraps, blocks, dtype)
-    free = {name: jnp.asarray(value) for name, value in free.items()}
-    blank = StencilMatrix(layout, (), free)
-    return probe(lambda x: blank.unravel(jnp.asarray(total) @ blank.ravel(x)), layout, free)
+    (name,), (shape,) = tuple(fields), tuple(fields.values())
+    layout = MatrixLayout((name,), (shape,), wraps, ((name, name, tuple(offsets)),), dtype)
+    values = np.zeros((len(offsets), *shape), dtype)
+    for at, offset in enumerate(offsets):
+        for place in product(*map(range, shape)):
+            other = column_of(layout, name, place, offset)
+            if other is not None and free[name][place] and free[name][other]:
+                values[(at, *place)] = total[np.ravel_multi_index(place, shape), np.ravel_multi_index(other, shape)]
+    return StencilMatrix(layout, (jnp.asarray(values),), {name: jnp.asarray(free[name])})
+
+
+def flat(matrix, x):
+    """A vector as one array, field after field."""
+    return np.concatenate([np.asarray(x[name]).ravel() for name in matrix.layout.fields])
+
+
+def apart(matrix, array):
+    """The inverse of `flat`."""
+    layout = matrix.layout
+    ends = np.cumsum([prod(shape) for shape in layout.shapes])[:-1]
+    parts = zip(layout.fields, layout.shapes, np.split(array, ends), strict=True)
+    return {name: jnp.asarray(part.reshape(shape).astype(layout.dtype)) for name, shape, part in parts}
+
+
+def solved(solver, matrix, rhs, sides=None, **changes):
+    """What a solver makes of a system, in one program."""
+
+    def run(matrix, rhs):
+        system = system_of(matrix, sides, **changes)
+        return solver.solve(system, solver.prepare(system), rhs, rhs)
+
+    assert solver.refuse(outline_of(matrix.layout, sides, **changes)) is None
+    return jax.jit(run)(matrix, rhs)
+
+
+def check(solver, matrix, sides=None, **changes):
+    """That a solver converges to the solution; where nothing fixes the mean, to one of them."""
+    dense, limit = dense_of(matrix), 2e-4 if np.finfo(matrix.layout.dtype).eps > 1e-10 else 1e-10
+    rhs = random_vector(np.random.default_rng(100), matrix)
+    floats = bool(changes.get("may_float"))
+    if floats:
+        assert np.linalg.matrix_rank(dense) < dense.shape[0]
+        rhs = apart(matrix, dense @ flat(matrix, rhs))
+    x, report = solved(solver, matrix, rhs, sides, **changes)
+    found, right = flat(matrix, x), flat(matrix, rhs)
+    residual = np.linalg.norm(right - dense @ found) / np.linalg.norm(right)
+    assert residual < limit / 20 and bool(report.converged)
+    assert abs(float(report.residual) - residual) < limit / 20 and int(report.iterations) == 1
+    if not floats:
+        np.testing.assert_allclose(found, np.linalg.solve(dense, right), atol=limit * np.abs(found).max())
+    for name, free in matrix.free.items():
+        assert not np.any(np.asarray(x[name])[~np.asarray(free)])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from fdsolve.solvers import probe
 from fdsolve.solvers._matrix import axpy, box_offsets, inner, norm, scatter_free, shifts
 
-from .systems import DTYPES, dense_of, random_matrix, random_values, random_vector
+from .systems import DTYPES, dense_of, flat, random_matrix, random_values, random_vector
 
 
 @st.composite
@@ -45,21 +45,16 @@ def test_what_a_matrix_does_is_what_its_entries_say(matrix):
     summed = np.zeros_like(dense)
     np.add.at(summed, (rows, columns), np.asarray(values))
     np.testing.assert_allclose(summed, dense, atol=limit)
-    np.testing.assert_allclose(flat(product), dense @ flat(x), atol=limit)
+    np.testing.assert_allclose(flat(matrix, product), dense @ flat(matrix, x), atol=limit)
     np.testing.assert_allclose(dense_of(back), dense.T, atol=limit)
-    np.testing.assert_allclose(flat(back_product), dense.T @ flat(x), atol=limit)
-    np.testing.assert_allclose(flat(diagonal), diagonal_of(matrix), atol=limit)
+    np.testing.assert_allclose(flat(matrix, back_product), dense.T @ flat(matrix, x), atol=limit)
+    np.testing.assert_allclose(flat(matrix, diagonal), diagonal_of(matrix), atol=limit)
     np.testing.assert_allclose(dense_of_distinct(found), dense_of_distinct(matrix), atol=limit)
-
-
-def flat(x):
-    """A vector as one array."""
-    return np.concatenate([np.asarray(value).ravel() for value in x.values()])
 
 
 def diagonal_of(matrix):
     """The diagonal, of entries at offset zero (round a short ring other offsets come back to the same point too)."""
-    values, rows, columns = matrix.entries()
+    values, rows, _ = matrix.entries()
     straight = np.zeros(matrix.layout.size, np.asarray(values).dtype)
     at = 0
     for (row, column, offsets), own in zip(matrix.layout.blocks, matrix.values, strict=True):
