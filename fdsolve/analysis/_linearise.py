@@ -25,6 +25,7 @@ class LinearRule:
     group: int
     linear: bool
     weights: Mapping[Read, complex]
+    implicit: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def _linearise_piece(plan: Plan, site: Site, piece: Piece) -> LinearRule:
         key = (read.field, read.level, moved(plan, piece.field, read))
         reads[key] = reads.get(key, 0.0) + complex(weight)
     linear = bool(rule.affine)
-    return LinearRule(piece.field, piece.role == "rate", piece.group, linear, reads)
+    return LinearRule(piece.field, piece.role == "rate", piece.group, linear, reads, piece.implicit)
 
 
 def moved(plan: Plan, field: str, read: StateRead) -> tuple[float, ...]:

@@ -83,10 +83,10 @@ class Symbol:
         return np.asarray(found).reshape(*theta.shape[:-1], -1)
 
     def _modes(self, xi: np.ndarray) -> Modes:
-        keys = dict.fromkeys((rule.group, rule.linear) for rule in self.rules if rule.is_rate)
+        keys = dict.fromkeys((rule.group, rule.linear, rule.implicit) for rule in self.rules if rule.is_rate)
         parts = {}
         for key in keys:
-            own = [rule for rule in self.rules if rule.is_rate and (rule.group, rule.linear) == key]
+            own = [rule for rule in self.rules if rule.is_rate and (rule.group, rule.linear, rule.implicit) == key]
             parts[key] = self._sum(xi, own)[0] * self.step
         speeds = np.zeros((xi.shape[-1], len(self.names), len(self.names)))
         for rule in (rule for rule in self.rules if rule.is_rate):

@@ -28,7 +28,7 @@ class ADI(AbstractStepper):
     """
 
     method: str = "Douglas"
-    theta: float = 0.5
+    theta: float | int = 0.5
     axes: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:

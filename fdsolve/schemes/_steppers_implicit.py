@@ -42,7 +42,7 @@ class Theta(AbstractAdditive):
     for order 2 with damping. Raises DeclarationError where θ is not above 0 and at most 1.
     """
 
-    theta: float
+    theta: float | int
     solver: Any = None
 
     def __post_init__(self) -> None:

@@ -166,6 +166,12 @@ def _one_each(name: str, steppers: tuple[Any, ...], outline: Outline) -> tuple[A
             f"all."
         )
     own = steppers * count if len(steppers) == 1 else steppers
+    given = {one.solver for one in own if one.solves}
+    if len(given) > 1:
+        raise PlanningError(
+            f"{name} has steppers with different solvers, {' and '.join(sorted(map(repr, given)))}. Give all of them "
+            f"the same solver=."
+        )
     return tuple(
         one.bind(replace(outline, rates=tuple(r for r in outline.rates if r.group == group)))
         for group, one in enumerate(own)
