@@ -9,7 +9,19 @@ from pathlib import Path
 
 import jax
 
-from . import acoustic, compile_time, convection, euler, gradients, kernels, maps, marching, selection, sequences
+from . import (
+    acoustic,
+    compile_time,
+    convection,
+    elliptic,
+    euler,
+    gradients,
+    kernels,
+    maps,
+    marching,
+    selection,
+    sequences,
+)
 from ._compare import Choice, Settings
 from ._table import Row, heading, section
 
@@ -24,6 +36,7 @@ GROUPS: dict[str, Callable[[Settings], list[tuple[str, list[Row]]]]] = {
     "acoustic": acoustic.sections,
     "kernels": kernels.sections,
     "selection": selection.sections,
+    "elliptic": elliptic.sections,
 }
 
 

@@ -100,10 +100,14 @@ class AbstractKrylov(AbstractLinearSolver):
 
 
 class _Conjugate(NamedTuple):
+    """x, the residual, the one before, the direction, r·z, the sign of the first p·Ap."""
+
     x: Vector
     r: Vector
+    before: Vector
     p: Vector
     rz: jax.Array
+    sign: jax.Array
     progress: Progress
 
 
@@ -123,27 +127,24 @@ class CG(AbstractKrylov):
     def _iterate(
         self, apply: Map, precondition: Map, rhs: Vector, x: Vector, progress: Progress
     ) -> tuple[Vector, Progress]:
-        r = _left(apply, rhs, x)
-        z = precondition(r)
-        first = _real(inner_product(z, apply(z)))
-
         def step(state: _Conjugate) -> _Conjugate:
-            x, r, p, rz, progress = state
+            x, r, before, p, rz, sign, progress = state
+            fresh = precondition(r)
+            change = {name: r[name] - before[name] for name in r}
+            p = axpy(inner_product(change, fresh).conj() / _nonzero(rz), p, fresh)
+            rz = inner_product(r, fresh)
             ap = apply(p)
-            curvature = _real(inner_product(p, ap))
-            bad = ~(curvature * first > 0) | (rz == 0)
+            curvature = jnp.real(inner_product(p, ap))
+            sign = jnp.where(sign == 0, jnp.sign(curvature), sign)
+            bad = ~(curvature * sign > 0) | (rz == 0)
             alpha = jnp.where(bad, 0, rz / jnp.where(bad, 1, curvature))
-            alpha = alpha.astype(next(iter(x.values())).dtype)
-            x = axpy(alpha, p, x)
             new = lax.optimization_barrier(axpy(-alpha, ap, r))
-            fresh = precondition(new)
-            change = {name: new[name] - r[name] for name in r}
-            beta = inner_product(change, fresh).conj() / jnp.where(rz == 0, 1, rz)
-            p = axpy(beta, p, fresh)
             progress = advance(progress, length(new))._replace(broken=bad)
-            return _Conjugate(x, new, p, inner_product(new, fresh), progress)
+            return _Conjugate(axpy(alpha, p, x), new, r, p, rz, sign, progress)
 
-        state = _Conjugate(x, r, z, inner_product(r, z), progress)
+        r = _left(apply, rhs, x)
+        zero = {name: jnp.zeros_like(array) for name, array in r.items()}
+        state = _Conjugate(x, r, zero, zero, inner_product(zero, r), jnp.zeros_like(progress.residual), progress)
         state = lax.while_loop(lambda s: go_on(s.progress, self.max_iterations, self.max_iterations), step, state)
         return state.x, state.progress
 
@@ -259,12 +260,12 @@ class GMRES(AbstractKrylov):
                 w = {n: w[n] - jnp.tensordot(parts, basis[n], 1) for n in w}
                 column = column + parts
             height = length(w)
-            column = jnp.where(jnp.arange(m + 1) == k + 1, height.astype(dtype), column)
+            column = jnp.where(jnp.arange(m + 1, dtype=jnp.int32) == k + 1, height.astype(dtype), column)
             basis = {n: v.at[k + 1].set(w[n] / _nonzero(height)) for n, v in basis.items()}
             images = {n: v.at[k].set(z[n]) for n, v in images.items()}
             table = table.at[:, k].set(column)
             y = _least_squares(table, right, k)
-            now = jnp.linalg.norm(right - jnp.where(jnp.arange(m) <= k, table, 0) @ y)
+            now = jnp.linalg.norm(right - jnp.where(jnp.arange(m, dtype=jnp.int32) <= k, table, 0) @ y)
             return k + 1, basis, images, table, advance(progress, now)
 
         state = (jnp.zeros((), jnp.int32), basis, images, table, progress)
@@ -280,7 +281,7 @@ class GMRES(AbstractKrylov):
 def _least_squares(table: jax.Array, right: jax.Array, last: jax.Array) -> jax.Array:
     """y with |table y − right| least, of columns 0 … `last`; 0 in the others."""
     m = table.shape[1]
-    used = jnp.arange(m) <= last
+    used = jnp.arange(m, dtype=jnp.int32) <= last
     q, r = jnp.linalg.qr(jnp.where(used, table, 0))
     diagonal = jnp.abs(jnp.diagonal(r))
     keep = used & (diagonal > 100 * jnp.finfo(diagonal.dtype).eps * jnp.max(diagonal))
@@ -300,7 +301,3 @@ def _left(apply: Map, rhs: Vector, x: Vector) -> Vector:
 
 def _nonzero(value: jax.Array) -> jax.Array:
     return jnp.where(value == 0, jnp.ones_like(value), value)
-
-
-def _real(value: jax.Array) -> jax.Array:
-    return jnp.real(value)

@@ -244,11 +244,12 @@ def _gather(
     shape = layout.shape(row)
     theirs = shifts(colours + 1, offsets, shape, layout.wraps)  # 0 outside
     unknown = shifts(free, offsets, shape, layout.wraps)
-    found = []
-    for colour, held in zip(theirs, unknown, strict=True):
-        value = jnp.take_along_axis(answers, jnp.maximum(colour - 1, 0)[None], axis=0)[0]
-        found.append(jnp.where((colour > 0) & held, value, 0))
-    return jnp.stack(found)
+    if not theirs:
+        return jnp.zeros((0, *shape), answers.dtype)
+    colour, held = jnp.stack(theirs), jnp.stack(unknown)
+    # One look-up for all offsets: XLA takes long to compile many.
+    value = jnp.take_along_axis(answers, jnp.maximum(colour - 1, 0), axis=0)
+    return jnp.where((colour > 0) & held, value, 0)
 
 
 def box_offsets(reach: Sequence[int]) -> tuple[Offset, ...]:

@@ -15,7 +15,7 @@ from ._matrix import Vector
 from ._precondition import AbstractPreconditioner
 from ._smoothers import AbstractSmoother, Coloured, Jacobi, Lined, residual
 
-Cycle = Literal["V", "W", "full"]
+CYCLES = ("V", "W", "full")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Multigrid(AbstractLinearSolver, AbstractPreconditioner):
     A solve has converged at `tolerance`, or where the residual is at rounding: ‖b − A x‖ ≤ 4ε(‖A‖‖x‖ + ‖b‖).
     """
 
-    cycle: Cycle = "V"
+    cycle: str = "V"
     pre: int = 2
     post: int = 1
     smoother: str = "colour"
@@ -41,8 +41,8 @@ class Multigrid(AbstractLinearSolver, AbstractPreconditioner):
     max_cycles: int = 50
 
     def __post_init__(self) -> None:
-        if self.cycle not in get_args(Cycle):
-            raise DeclarationError(f"Multigrid: cycle must be one of {', '.join(get_args(Cycle))}, not {self.cycle!r}.")
+        if self.cycle not in CYCLES:
+            raise DeclarationError(f"Multigrid: cycle must be one of {', '.join(CYCLES)}, not {self.cycle!r}.")
         if self.pre < 0 or self.post < 0 or self.pre + self.post < 1:
             raise DeclarationError(
                 f"Multigrid: pre={self.pre}, post={self.post}: a cycle needs at least one smoothing sweep, "
