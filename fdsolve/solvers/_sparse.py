@@ -12,7 +12,7 @@ KEPT = 4
 """Factorisations that are kept: those used last."""
 
 WORKS = 1e-14
-"""The residual over |A| |x| from which on factors with few exchanges of rows are made again with as many as it takes."""
+"""The residual over |A| |x| from which on factors with few exchanges of rows are made again with the largest pivots."""
 
 
 @dataclass(frozen=True, eq=False)
