@@ -1,7 +1,6 @@
 """Geometric multigrid built from a matrix in stencil form."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import jax.numpy as jnp
 from jax import lax
