@@ -83,7 +83,7 @@ def test_alternating_directions_between_moving_walls(stepper: Any) -> None:
     assert np.log2(errors[0] / errors[1]) > 1.9
 
 
-def reacting() -> tuple[fd.Field, fd.Field]:
+def reacting() -> tuple[fd.Field, fd.Field, fd.Field]:
     """Diffusion of u, marked as stiff, and a reaction with a field that has no stiff rate and a plain rule beside."""
     grid = fd.Grid(t=fd.Time(0.0, 0.2, num=5), x=fd.Axis(0.0, 1.0, 6))
     u, v, w = (fd.Field(name, grid) for name in "uvw")
@@ -140,7 +140,7 @@ def ring(num_axes: int = 1) -> fd.Field:
     ids=repr,
 )
 def test_the_plan_knows_that_every_step_is_stable(stepper: Any, axes: int) -> None:
-    found = fd.plan(ring(axes), stepper=stepper).stability
+    found: Any = fd.plan(ring(axes), stepper=stepper).stability
     assert found.stable and found.largest == np.inf
     assert found.factor == pytest.approx(1.0, abs=1e-12)
 
@@ -151,7 +151,9 @@ def test_one_wave_grows_as_the_stability_function_says() -> None:
         start, end = (fd.solve(ring(2 if stepper == ADI() else 1), stepper=stepper)["u"][n] for n in (0, 1))
         along = () if stepper != ADI() else (np.array([[symbol]]), np.zeros((1, 1)))
         modes = fd.schemes.Modes(("u",), {(0, True, False): np.array([[symbol + 0j]])}, np.zeros(()), along)
-        np.testing.assert_allclose(end, float(np.ravel(stepper.amplify(modes))[0].real) * start, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            end, float(np.ravel(np.asarray(stepper.amplify(modes)))[0].real) * start, rtol=0, atol=1e-12
+        )
 
 
 def test_splitting_takes_implicit_steppers() -> None:
