@@ -137,7 +137,7 @@ class CG(AbstractKrylov):
             curvature = jnp.real(inner_product(p, ap))
             sign = jnp.where(sign == 0, jnp.sign(curvature), sign)
             bad = ~(curvature * sign > 0) | (rz == 0)
-            alpha = jnp.where(bad, 0, rz / jnp.where(bad, 1, curvature))
+            alpha = jnp.where(bad, 0, rz / jnp.where(bad, 1, curvature).astype(rz.dtype))
             new = lax.optimization_barrier(axpy(-alpha, ap, r))
             progress = advance(progress, length(new))._replace(broken=bad)
             return _Conjugate(axpy(alpha, p, x), new, r, p, rz, sign, progress)
