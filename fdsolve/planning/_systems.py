@@ -110,6 +110,8 @@ def outline_system(
         shapes = tuple(facts.place(name).shape for name in fields)
         layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
     varies = _varies(facts, rows, beside, rules, inner, fields)
+    if not all(_fills_box(facts, name, rows, beside, sides) for name in fields):
+        varies = (True,) * len(facts.axes)
     floats = all(side.kind in ("slope", "periodic") for pair in sides for side in pair) or len(fields) > 1
     outline = SystemOutline(
         layout,
@@ -123,6 +125,18 @@ def outline_system(
         varies,
     )
     return Known(outline, affine, fixed)
+
+
+def _fills_box(
+    facts: Facts, field: str, rows: Sequence[Piece], beside: Sequence[Piece], sides: Sequence[tuple[Side, Side]]
+) -> bool:
+    """Whether the unknown values of a field are all those between walls on which values are known."""
+    if any(piece.field == field and piece.role == "value" for piece in beside):
+        return False
+    size = 1
+    for num, pair in zip(facts.place(field).shape, sides, strict=True):
+        size *= num - sum(side.kind == "value" and side.on_point for side in pair)
+    return size == sum(piece.box.size for piece in rows if piece.field == field)
 
 
 def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int) -> tuple[Side, Side]:
