@@ -102,7 +102,7 @@ def outline_system(
         for piece in pieces
     )
     sides = tuple(
-        (Side("periodic", True), Side("periodic", True)) if wraps[axis] else _joint_side(facts, fields, axis)
+        (Side("periodic", True), Side("periodic", True)) if wraps[axis] else _joint_side(facts, fields, axis, beside)
         for axis in range(len(wraps))
     )
     layout = None
@@ -110,9 +110,9 @@ def outline_system(
         shapes = tuple(facts.place(name).shape for name in fields)
         layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
     varies = _varies(facts, rows, beside, rules, inner, fields)
-    if not all(_fills_box(facts, name, rows, beside, sides) for name in fields):
+    if not all(_fills_box(facts, name, rows, sides) for name in fields):
         varies = (True,) * len(facts.axes)
-    floats = all(side.kind in ("slope", "periodic") for pair in sides for side in pair) or len(fields) > 1
+    floats = all(side.kind != "value" for pair in sides for side in pair) or len(fields) > 1
     outline = SystemOutline(
         layout,
         affine and not any(varies),
@@ -127,21 +127,23 @@ def outline_system(
     return Known(outline, affine, fixed)
 
 
-def _fills_box(
-    facts: Facts, field: str, rows: Sequence[Piece], beside: Sequence[Piece], sides: Sequence[tuple[Side, Side]]
-) -> bool:
+def _fills_box(facts: Facts, field: str, rows: Sequence[Piece], sides: Sequence[tuple[Side, Side]]) -> bool:
     """Whether the unknown values of a field are all those between walls on which values are known."""
-    if any(piece.field == field and piece.role == "value" for piece in beside):
-        return False
     size = 1
     for num, pair in zip(facts.place(field).shape, sides, strict=True):
         size *= num - sum(side.kind == "value" and side.on_point for side in pair)
     return size == sum(piece.box.size for piece in rows if piece.field == field)
 
 
-def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int) -> tuple[Side, Side]:
+def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int, beside: Sequence[Piece]) -> tuple[Side, Side]:
+    """What holds at both sides of an axis; walls whose values follow from the unknown ones are of no simple kind."""
     first, *others = fields
-    return (Side("other", True), Side("other", True)) if others else facts.place(first).sides[axis]
+    place = facts.place(first)
+    following = [piece.box for piece in beside if piece.field == first and piece.role == "value"]
+    low = any(box.start[axis] <= 0 for box in following)
+    high = any(box.stop[axis] >= place.shape[axis] for box in following)
+    other = Side("other", True)
+    return other if others or low else place.sides[axis][0], other if others or high else place.sides[axis][1]
 
 
 def outline_solve(
