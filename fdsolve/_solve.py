@@ -16,7 +16,7 @@ from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_
 from .planning import Plan, make_plan, show_bytes, show_option
 from .region import Box
 from .solution import LastLevel, Solution, check_logs
-from .stepping import Carry, begin, finish, interiors, solves_of
+from .stepping import ASSEMBLY, Carry, begin, finish, interiors, solves_of
 
 
 def plan(
@@ -158,7 +158,8 @@ def _with_kernels(made: Plan, kernel: Any) -> tuple[Plan, tuple[Chosen, ...]]:
     chosen = choose_kernels(bare, made.problem.scope.grid.space, kernel, made.operands)
     lines = tuple(line for one in chosen for line in one.lines)
     structure = replace(bare, kernels=names_of(chosen))
-    return replace(made, structure=structure, kernels=lines, served=kernels_of(chosen)), chosen
+    found = replace(made, structure=structure, kernels=lines, served=kernels_of(chosen), assembly=ASSEMBLY)
+    return found, chosen
 
 
 def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:

@@ -1,5 +1,6 @@
 """Plans: a declaration compiled into an ordered program of pieces."""
 
+from ._assembly import AbstractAssembly as AbstractAssembly
 from ._implicit import ImplicitSystem as ImplicitSystem
 from ._implicit import implicit_system as implicit_system
 from ._order import Parallel as Parallel
@@ -33,3 +34,4 @@ from ._structure import Array as Array
 from ._structure import PhaseStructure as PhaseStructure
 from ._structure import Segment as Segment
 from ._structure import Structure as Structure
+from ._systems import outline_system as outline_system

@@ -15,8 +15,9 @@ from jax.core import Tracer
 from ..errors import DeclarationError, FdsolveWarning
 from ..region import Box, Points
 from ..schemes import RK4, AbstractStepper
-from ..solvers import AbstractLinearSolver, AbstractNonlinearSolver
+from ..solvers import AbstractLinearSolver, AbstractNonlinearSolver, Continuation
 from ..stencil import ProfileRead
+from ._assembly import AbstractAssembly
 from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
@@ -60,12 +61,28 @@ class Plan:
     boundaries: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     served: Mapping[Piece, str] = field(default_factory=dict, repr=False)
+    assembly: AbstractAssembly | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.structure == other.structure and self.save == other.save
 
     def __hash__(self) -> int:
         return hash((self.structure, self.save))
+
+    def matrix(self, format: Any = "csr", *, at: Any = None) -> Any:
+        """A = ∂r/∂u of all residuals r by the unknown values u (rates, where the declaration has some), sparse.
+
+        `format`: "csr" for a scipy.sparse.csr_array, "bcoo" for JAX. Rows and columns are the unknown points, in the
+        order that `plan.unknowns()` tells. Rules that are not affine want a state, `at=dict(u=solution.final["u"])`.
+        """
+        assert self.assembly is not None
+        return self.assembly.matrix(self, format, at)
+
+    def unknowns(self) -> Any:
+        """The rows of `matrix`: by `fields`, `indices` and `coordinates`; `take` and `put` turn arrays by field into
+        vectors and back."""
+        assert self.assembly is not None
+        return self.assembly.unknowns(self)
 
     @property
     def bytes_saved(self) -> int:
@@ -135,7 +152,11 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
     _check_options(stepper, save, solver)
     save, listening = split_saves(save)
+    if isinstance(solver, Continuation):
+        parameters = _with_real(parameters, solver.parameter)
     problem = take_snapshot(fields, parameters)
+    if isinstance(solver, Continuation):
+        solver.key(problem.store.wholes)
     phases, of_level = make_phases(problem)
     compiled = compile_phases(problem, phases, of_level, staged=stepper is not None and stepper.at_levels)
     rated = list(dict.fromkeys(piece.field for pieces in compiled.phases for piece in pieces.rates))
@@ -192,6 +213,13 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         listening,
         show_boundaries(problem, phases[-1]),
     )
+
+
+def _with_real(parameters: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Parameters of which one, that will be varied, is no whole number: those are part of the structure."""
+    value = parameters.get(name)
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return {**parameters, name: float(value)} if whole else parameters
 
 
 def show_option(name: str, value: Any) -> str:

@@ -10,6 +10,8 @@ from ._base import Side as Side
 from ._base import SystemOutline as SystemOutline
 from ._choose import Choice as Choice
 from ._choose import choose as choose
+from ._continuation import Continuation as Continuation
+from ._continuation import kept_finite as kept_finite
 from ._dense import Dense as Dense
 from ._direct import Direct as Direct
 from ._krylov import CG as CG

@@ -1,8 +1,21 @@
 """Stepping: levels, stages and the march along time."""
 
+from ._assembly import ASSEMBLY as ASSEMBLY
+from ._assembly import Unknowns as Unknowns
+from ._assembly import list_unknowns as list_unknowns
+from ._assembly import prepare_operator as prepare_operator
+from ._assembly import read_state as read_state
 from ._logs import Log as Log
 from ._logs import solves_of as solves_of
 from ._march import Carry as Carry
 from ._march import begin as begin
 from ._march import finish as finish
 from ._march import interiors as interiors
+from ._operator import Operator as Operator
+from ._operator import as_vectors as as_vectors
+from ._operator import find_change as find_change
+from ._operator import find_fields as find_fields
+from ._operator import find_free as find_free
+from ._operator import find_matrix as find_matrix
+from ._operator import find_start as find_start
+from ._operator import find_value as find_value
