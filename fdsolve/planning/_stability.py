@@ -12,7 +12,7 @@ import numpy as np
 
 from ..schemes import Modes, NoGrowth
 from ..stencil import ProfileRead, StateRead, Traced, WholeRead, depends_on, linear_weights
-from ._order import Parallel
+from ._order import Parallel, Solve
 from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
 
@@ -107,6 +107,8 @@ def analyse(
     if undefined:
         return Skipped(f"{undefined[0]} is not finite")
     frozen = tuple((name, value.tobytes(), value.dtype.str, value.shape) for name, value in sorted(values.items()))
+    if any(isinstance(stage, Solve) for phase in structure.phases for stage in phase.stages):
+        return Skipped("equations are solved at each level")
     reason = _no_growth(structure, pieces)
     return Skipped(reason) if reason else _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
 

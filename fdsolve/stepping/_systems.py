@@ -1,7 +1,7 @@
 """Residuals solved for the fields they determine, inside a level: values, derivatives and how it went."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -11,7 +11,16 @@ from jax.tree_util import Partial
 
 from ..kernels import Arrays, Level, evaluate, selector, take_box
 from ..planning import PhaseStructure, Piece, Solve, Structure
-from ..solvers import AbstractNonlinearSolver, LinearSystem, Report, StencilMatrix, Vector, probe
+from ..solvers import (
+    AbstractNonlinearSolver,
+    Continuation,
+    LinearSystem,
+    Report,
+    StencilMatrix,
+    Vector,
+    kept_finite,
+    probe,
+)
 from ._null import Null, find_null
 
 Complete = Callable[[Level], Level]
@@ -118,7 +127,11 @@ def solve_stage(stage: Solve, level: Level, axes: tuple[str, ...], complete: Com
         return equations.residual(x, free)
 
     if isinstance(stage.solver, AbstractNonlinearSolver):
+        before = 0
+        if isinstance(stage.solver, Continuation):
+            guess, before = _continued(stage.solver, equations, guess, free)
         x, report = solve_nonlinear(stage.solver, stage.linear, stage.outline, residual, guess, free)
+        report = report._replace(iterations=report.iterations + before)
     else:
         zeros = {name: jnp.zeros_like(one) for name, one in guess.items()}
         value, push = jax.linearize(residual, zeros)
@@ -128,6 +141,31 @@ def solve_stage(stage: Solve, level: Level, axes: tuple[str, ...], complete: Com
     bad = jnp.where(report.converged, 0.0, jnp.nan)
     x = {name: one + bad.astype(one.real.dtype).astype(one.dtype) for name, one in x.items()}
     return equations.standing(x, free), report
+
+
+def _continued(
+    solver: Continuation, equations: Equations, guess: Vector, free: Mapping[str, jax.Array]
+) -> tuple[Vector, jax.Array]:
+    """The solution at the last parameter before the given one, and the iterations to it; without derivatives."""
+    level, stage = equations.level, equations.stage
+    stopped = lax.stop_gradient((level.arrays, level.current, level.older, level.time))
+    level = replace(level, **dict(zip(("arrays", "current", "older", "time"), stopped, strict=True)))
+    key = solver.key(level.arrays.wholes)
+    last = level.arrays.wholes[key]
+    targets = jnp.stack([jnp.asarray(target, last.dtype) for target in solver.targets(last)])
+
+    def one(x: Vector, target: jax.Array) -> tuple[Vector, jax.Array]:
+        arrays = replace(level.arrays, wholes={**level.arrays.wholes, key: target})
+        moved = replace(equations, level=replace(level, arrays=arrays))
+
+        def residual(x: Vector) -> Vector:
+            return moved.residual(x, free)
+
+        found, report = solve_nonlinear(solver.newton, stage.linear, stage.outline, residual, x, free)
+        return kept_finite(found, x), report.iterations
+
+    x, counts = lax.scan(one, guess, targets)
+    return lax.stop_gradient(x), jnp.sum(counts)
 
 
 def prepare_system(
@@ -177,29 +215,43 @@ def solve_linear(
     guess: Vector,
     free: Mapping[str, jax.Array],
     prepared: Prepared | None = None,
+    spoils: bool = True,
 ) -> tuple[Vector, Report]:
-    """x with `apply`(x) = rhs on the unknown points, differentiable: dx = A⁻¹(db − dA x), transposed in reverse."""
+    """x with `apply`(x) = rhs on the unknown points, differentiable: dx = A⁻¹(db − dA x), transposed in reverse.
+
+    With `spoils`, x and its derivatives are nan where the solver did not get there.
+    """
     fixed = lax.stop_gradient(apply) if isinstance(apply, Partial) else apply
     made = prepared if prepared is not None else lax.stop_gradient(prepare_linear(solver, outline, fixed, free))
     system = _system(outline, fixed, made.matrix, free)
 
-    def forward(_: Any, b: Vector) -> tuple[Vector, Report]:
-        return _deflated(solver, system, made.factors, made.null, b, _masked(guess, free))
+    real = jnp.finfo(next(iter(rhs.values())).dtype).dtype
 
-    def backward(vecmat: Callable[[Vector], Vector], b: Vector) -> tuple[Vector, Report]:
+    def packed(x: Vector, report: Report) -> tuple[Vector, list[jax.Array]]:
+        return _spoiled(x, report) if spoils else x, [jnp.asarray(one).astype(real) for one in report]
+
+    def forward(_: Any, b: Any) -> Any:
+        return packed(*_deflated(solver, system, made.factors, made.null, b[0], _masked(guess, free)))
+
+    def backward(vecmat: Callable[[Any], Any], b: Any) -> Any:
         matrix = None if made.matrix is None else made.matrix.transpose()
-        turned = _system(outline, vecmat, matrix, free)
+        turned = _system(outline, lambda x: vecmat((x, b[1]))[0], matrix, free)
         null = None if made.null is None else made.null.transposed
-        zeros = {name: jnp.zeros_like(one) for name, one in b.items()}
-        found, report = _deflated(solver, turned, solver.prepare(turned), null, b, zeros)
-        return _spoiled(found, report), report
+        zeros = {name: jnp.zeros_like(one) for name, one in b[0].items()}
+        return packed(*_deflated(solver, turned, solver.prepare(turned), null, b[0], zeros))
 
-    def masked(x: Vector) -> Vector:
-        found = apply(x)
-        return {name: jnp.where(free[name], found[name], x[name]) for name in x}
+    def masked(x: Any) -> Any:
+        found = apply(x[0])
+        return {name: jnp.where(free[name], found[name], one) for name, one in x[0].items()}, x[1]
 
-    x, report = lax.custom_linear_solve(masked, rhs, forward, backward, has_aux=True)
-    return x, report
+    # The report goes along as if it were unknown too: what JAX lets come beside a solution cannot be batched.
+    shapes = jax.eval_shape(forward, None, (rhs, []))[1]
+    touch = sum(0 * one[(0,) * one.ndim].real.astype(real) for one in rhs.values())  # JAX transposes all of b or none
+    right = {name: one + touch.astype(one.real.dtype).astype(one.dtype) for name, one in rhs.items()}
+    nothing = [jnp.broadcast_to(touch, one.shape) for one in shapes]
+    x, kept = lax.custom_linear_solve(masked, (right, nothing), forward, backward)
+    count, size, converged, history, defect = lax.stop_gradient(kept)
+    return x, Report(count.astype(int), size, converged > 0, history, defect)
 
 
 def _spoiled(x: Vector, report: Report) -> Vector:
@@ -234,7 +286,7 @@ def solve_nonlinear(
 
     def linear_solve(jacobian: Callable[[Vector], Vector], rhs: Vector, point: Vector) -> tuple[Vector, Report]:
         zeros = {name: jnp.zeros_like(one) for name, one in rhs.items()}
-        return solve_linear(linear, outline, jacobian, rhs, zeros, free)
+        return solve_linear(linear, outline, jacobian, rhs, zeros, free, spoils=False)
 
     real = jnp.finfo(next(iter(guess.values())).dtype).dtype
 
