@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -110,7 +111,7 @@ def outline_system(
         shapes = tuple(facts.place(name).shape for name in fields)
         layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
     varies = _varies(facts, rows, beside, rules, inner, fields)
-    if not all(_fills_box(facts, name, rows, sides) for name in fields):
+    if not affine or not all(_fills_box(facts, name, rows, sides) for name in fields):
         varies = (True,) * len(facts.axes)
     floats = all(side.kind != "value" for pair in sides for side in pair) or len(fields) > 1
     outline = SystemOutline(
@@ -203,6 +204,11 @@ def _varies(
     fields: Sequence[str],
 ) -> tuple[bool, ...]:
     """Along which axes the weights of the unknown values vary; along all where several rules hold."""
+
+    def varies(operand: Operand, axis: str) -> bool:
+        known = isinstance(operand, StateRead) and not inner(operand)
+        return known or (isinstance(operand, ProfileRead) and axis in operand.axes)
+
     derived = [piece for piece in beside if piece.field not in fields and piece.role != "ghost"]
     found = (False,) * len(facts.axes)
     for group in (rows, *([p for p in derived if p.field == name] for name in {p.field for p in derived})):
@@ -210,10 +216,7 @@ def _varies(
         if len(numbers) > 1 or any(p.mask is not None or p.predicate is not None or p.adds for p in group):
             return (True,) * len(facts.axes)
         (number,) = numbers
-        along = (
-            weights_depend(rules[number], inner, lambda o, axis=axis: isinstance(o, ProfileRead) and axis in o.axes)
-            for axis in facts.axes
-        )
+        along = (weights_depend(rules[number], inner, partial(varies, axis=axis)) for axis in facts.axes)
         found = tuple(a or b for a, b in zip(found, along, strict=True))
     return found
 
