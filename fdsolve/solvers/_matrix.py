@@ -187,9 +187,9 @@ def probe(apply: Callable[[Vector], Vector], layout: MatrixLayout, free: Mapping
     columns = tuple(dict.fromkeys(column for _, column, _ in layout.blocks))
     values: dict[tuple[str, str], jax.Array] = {}
     for column in columns:
-        colours, count = _colours(layout, column)
-        # Behind a barrier: XLA would compute whole tables of places while compiling.
-        table = lax.optimization_barrier(jnp.asarray(colours))
+        colours = _colours(layout, column)
+        counts = tuple(int(along.max()) + 1 for along in colours)
+        table = _total([along[None] for along in colours], counts)[0]
 
         def one(colour: jax.Array, column: str = column, table: jax.Array = table) -> Vector:
             zeros = {
@@ -198,32 +198,35 @@ def probe(apply: Callable[[Vector], Vector], layout: MatrixLayout, free: Mapping
             seen = apply(zeros | {column: ((table == colour) & masks[column]).astype(layout.dtype)})
             return {name: jnp.where(masks[name], seen[name], 0) for name in layout.fields}
 
-        answers = lax.map(one, jnp.arange(count))
+        answers = lax.map(one, jnp.arange(prod(counts), dtype=jnp.int32))
         for row, other, offsets in layout.blocks:
             if other == column:
-                values[row, column] = _gather(answers[row], table, offsets, layout, row, masks[column])
+                values[row, column] = _entries_of(answers[row], colours, counts, offsets, layout.wraps)
     found = tuple(values[row, column] for row, column, _ in layout.blocks)
     return StencilMatrix(layout, found, masks)
 
 
-def _colours(layout: MatrixLayout, column: str) -> tuple[np.ndarray, int]:
-    """The colour of each point of a field, and how many there are: 2·reach + 1 along each axis, more where the axis
-    wraps and this does not divide its points."""
-    sizes, numbers = layout.shape(column), []
-    counts = []
-    for size, wraps, offsets in zip(sizes, layout.wraps, _spans(layout, column), strict=True):
-        period = min(size, offsets)
+def _colours(layout: MatrixLayout, column: str) -> list[np.ndarray]:
+    """The colour of each index of a field, by axis: 2·reach + 1 colours, more where the axis wraps and this does not
+    divide its points."""
+    found = []
+    for size, wraps, span in zip(layout.shape(column), layout.wraps, _spans(layout, column), strict=True):
+        period = min(size, span)
         index = np.arange(size)
-        colour = index % period
-        if wraps and size % period:
-            whole = size - size % period
-            colour = np.where(index < whole, colour, period + index - whole)
-        numbers.append(colour)
-        counts.append(int(colour.max()) + 1)
-    total = np.zeros(sizes, np.int32)
-    for axis, (colour, count) in enumerate(zip(numbers, counts, strict=True)):
-        total = total * count + colour.reshape([-1 if a == axis else 1 for a in range(layout.ndim)])
-    return total, prod(counts)
+        whole = size - size % period if wraps else size
+        found.append(np.where(index < whole, index % period, period + index - whole).astype(np.int32))
+    return found
+
+
+def _total(along: Sequence[np.ndarray], counts: Sequence[int]) -> jax.Array:
+    """The numbers of colours at points, (k, *shape), from those by axis, each (k, size); < 0 where one of them is."""
+    ndim, total = len(along), jnp.zeros((), jnp.int32)
+    for axis, (one, count) in enumerate(zip(along, counts, strict=True)):
+        # Behind a barrier: XLA would compute the whole table while compiling.
+        numbers = lax.optimization_barrier(jnp.asarray(np.where(one < 0, -prod(counts), one), jnp.int32))
+        shape = (len(one), *(-1 if a == axis else 1 for a in range(ndim)))
+        total = total * jnp.asarray(count, jnp.int32) + numbers.reshape(shape)
+    return total
 
 
 def _spans(layout: MatrixLayout, column: str) -> list[int]:
@@ -237,19 +240,25 @@ def _spans(layout: MatrixLayout, column: str) -> list[int]:
     return spans
 
 
-def _gather(
-    answers: jax.Array, colours: jax.Array, offsets: Sequence[Offset], layout: MatrixLayout, row: str, free: jax.Array
+def _entries_of(
+    answers: jax.Array, colours: list[np.ndarray], counts: tuple[int, ...], offsets: Sequence[Offset], wraps: Any
 ) -> jax.Array:
-    """Entries by offset: row i reads the answer to the colour of column i + o."""
-    shape = layout.shape(row)
-    theirs = shifts(colours + 1, offsets, shape, layout.wraps)  # 0 outside
-    unknown = shifts(free, offsets, shape, layout.wraps)
-    if not theirs:
+    """Entries by offset: row i reads the answer to the colour of column i + o.
+
+    Of a column that is not unknown this answer is zero: the row reads no other of its colour.
+    """
+    shape = answers.shape[1:]
+    if not offsets:
         return jnp.zeros((0, *shape), answers.dtype)
-    colour, held = jnp.stack(theirs), jnp.stack(unknown)
-    # One look-up for all offsets: XLA takes long to compile many.
-    value = jnp.take_along_axis(answers, jnp.maximum(colour - 1, 0), axis=0)
-    return jnp.where((colour > 0) & held, value, 0)
+    along = []
+    for axis, (one, size) in enumerate(zip(colours, shape, strict=True)):
+        index = np.arange(size) + np.asarray([o[axis] for o in offsets])[:, None]
+        inside = np.full(index.shape, wraps[axis]) | ((index >= 0) & (index < len(one)))
+        along.append(np.where(inside, one[index % len(one)], -1))
+    wanted = _total(along, counts)[:, None]
+    number = jnp.arange(prod(counts), dtype=jnp.int32).reshape(-1, *(1,) * len(shape))
+    # A sum with one term: quicker to compile, and to run, than look-ups.
+    return jnp.sum(jnp.where(wanted == number, answers, jnp.zeros((), answers.dtype)), axis=1)
 
 
 def box_offsets(reach: Sequence[int]) -> tuple[Offset, ...]:
