@@ -36,6 +36,9 @@ from .region import region as region
 from .region import where as where
 from .schemes import CFL as CFL
 from .solution import Solution as Solution
+from .steady import Modes as Modes
+from .steady import modes as modes
+from .steady import stability as stability
 from .views import apply as apply
 from .views import coordinate as coordinate
 from .views import reduce as reduce

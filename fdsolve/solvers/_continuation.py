@@ -18,8 +18,8 @@ from ._nonlinear import AbstractNonlinearSolver, LinearSolve, Newton, Residual
 class Continuation(AbstractNonlinearSolver):
     """F(x, p₁) = 0, F(x, p₂) = 0, … up to the given value of a parameter p, each started from the solution before.
 
-    `parameter` is its name; `values` are those on the way, or, with `start` and `steps`, pₖ = start + (p − start) k/steps
-    for k = 0 … steps − 1. The value that is given to `solve` comes last, in any case. `newton` is the method at each of
+    `parameter` is its name; `values` are those on the way, or, with `start` and `steps`,
+    pₖ = start + (p − start) k/steps for k = 0 … steps − 1. The value that is given to `solve` comes last, in any case. `newton` is the method at each of
     them, with its tolerance and linear solver. Derivatives are those of the last solution alone. Rules evaluated before
     the system see the last value throughout. At a fold, where the solution ends, no step is small enough.
     Source: Allgower & Georg, Numerical Continuation Methods (1990), section 2.1 (embedding).
@@ -46,7 +46,8 @@ class Continuation(AbstractNonlinearSolver):
         stepped = self.start is not None or self.steps is not None
         if stepped == bool(self.values):
             raise DeclarationError(
-                "Continuation takes the values on the way, values=(10.0, 100.0), or start= and steps=; give one of them."
+                "Continuation takes the values on the way, values=(10.0, 100.0), or start= and steps=; give one of "
+                "them."
             )
         if stepped and not (_is_number(self.start) and _is_count(self.steps)):
             raise DeclarationError(

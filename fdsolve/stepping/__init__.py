@@ -2,6 +2,7 @@
 
 from ._assembly import ASSEMBLY as ASSEMBLY
 from ._assembly import Unknowns as Unknowns
+from ._assembly import check_dense as check_dense
 from ._assembly import list_unknowns as list_unknowns
 from ._assembly import prepare_operator as prepare_operator
 from ._assembly import read_state as read_state
