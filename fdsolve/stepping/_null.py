@@ -84,8 +84,11 @@ def _left_vector(
     def by_solving(_: None) -> Vector:
         turned = LinearSystem(system.outline, transposed.apply, transposed)
         zeros = {name: jnp.zeros_like(one) for name, one in ones.items()}
-        z, _ = solver.solve(turned, solver.prepare(turned), image, zeros)
-        return {name: ones[name] - z[name] for name in ones}
+        factors = solver.prepare(turned)
+        z, _ = solver.solve(turned, factors, image, zeros)
+        w = {name: ones[name] - z[name] for name in ones}
+        z, _ = solver.solve(turned, factors, transposed.apply(w), zeros)  # the tolerance once more: w is to be exact
+        return {name: w[name] - z[name] for name in w}
 
     return lax.cond(floating & (_largest(image) > tiny), by_solving, lambda _: ones, None)
 

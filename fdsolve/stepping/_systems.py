@@ -238,7 +238,8 @@ def solve_linear(
         turned = _system(outline, lambda x: vecmat((x, b[1]))[0], matrix, free)
         null = None if made.null is None else made.null.transposed
         zeros = {name: jnp.zeros_like(one) for name, one in b[0].items()}
-        return packed(*_deflated(solver, turned, solver.prepare(turned), null, b[0], zeros))
+        x, _ = packed(*_deflated(solver, turned, solver.prepare(turned), null, b[0], zeros))
+        return x, [jnp.zeros_like(one) for one in b[1]]
 
     def masked(x: Any) -> Any:
         found = apply(x[0])
