@@ -36,7 +36,8 @@ class Newton(AbstractNonlinearSolver):
 
     The step s is halved until ‖F‖ falls (Armijo's condition with 10⁻⁴; Dennis & Schnabel 1983, section 6.3).
     `tolerance`: it ends where ‖F‖ ≤ tolerance · (‖F(x₀)‖ + ‖J x₀‖); `max_steps`; `linear`, a solver for the linear
-    systems (with an iterative one, Newton–Krylov). A step that no halving makes better ends it as not converged.
+    systems (with an iterative one, Newton–Krylov). It has also arrived where a step is rounding, 10⁴ε of ‖x‖: the next
+    would be its square. A larger step that no halving makes better ends it as not converged.
     """
 
     tolerance: float = 1e-10
@@ -48,7 +49,7 @@ class Newton(AbstractNonlinearSolver):
         _check_linear("Newton", self.linear)
 
     def solve(self, residual: Residual, guess: Vector, linear_solve: LinearSolve) -> tuple[Vector, Report]:
-        return _iterate(residual, guess, linear_solve, self.tolerance, self.max_steps, _line_search)
+        return _iterate(residual, guess, linear_solve, self.tolerance, self.max_steps, _line_search, 1e4)
 
 
 @dataclass(frozen=True)
@@ -81,35 +82,47 @@ class Picard(AbstractNonlinearSolver):
             new = {name: x[name] + damping * step[name] for name in x}
             return new, residual(new), jnp.asarray(True)
 
-        return _iterate(residual, guess, at_guess, self.tolerance, self.max_steps, damped)
+        return _iterate(residual, guess, at_guess, self.tolerance, self.max_steps, damped, 1e1)
 
 
 def _iterate(
-    residual: Residual, guess: Vector, linear_solve: LinearSolve, tolerance: float, max_steps: int, search: Any
+    residual: Residual,
+    guess: Vector,
+    linear_solve: LinearSolve,
+    tolerance: float,
+    max_steps: int,
+    search: Any,
+    roundings: float,
 ) -> tuple[Vector, Report]:
+    """Steps until F is small, or a step is no more than so many roundings of x."""
     value, push = jax.linearize(residual, guess)
     first = norm(value)
     scale = first + norm(push(guess))
     history = jnp.full((HISTORY,), jnp.nan, first.dtype)
     goal = tolerance * jnp.where(scale > 0, scale, jnp.ones_like(scale))
 
+    least = roundings * jnp.finfo(first.dtype).eps
+
     def goes_on(state: Any) -> Any:
-        _, _, size, count, alive, _ = state
-        return (size > goal) & (count < max_steps) & alive
+        _, _, size, count, alive, settled, _ = state
+        return (size > goal) & (count < max_steps) & alive & ~settled
 
     def body(state: Any) -> Any:
-        x, value, size, count, _, history = state
+        x, value, size, count, _, _, history = state
         jacobian = jax.linearize(residual, x)[1]
         step, _ = linear_solve(jacobian, {name: -one for name, one in value.items()}, x)
-        x, value, alive = search(residual, x, step, size)
+        settled = (norm(step) <= least * norm(x)) & jnp.isfinite(norm(step))
+        new, found, alive = search(residual, x, step, size)
+        x = {name: jnp.where(alive, new[name], x[name]) for name in x}
+        value = {name: jnp.where(alive, found[name], value[name]) for name in value}
         size = norm(value)
         history = history.at[jnp.minimum(count, HISTORY - 1)].set(size / scale)
-        return x, value, size, count + 1, alive & jnp.isfinite(size), history
+        return x, value, size, count + 1, alive & jnp.isfinite(size), settled, history
 
-    state = (guess, value, first, jnp.asarray(0), jnp.isfinite(first), history)
-    x, _, size, count, _, history = lax.while_loop(goes_on, body, state)
+    state = (guess, value, first, jnp.asarray(0), jnp.isfinite(first), jnp.asarray(False), history)
+    x, _, size, count, _, settled, history = lax.while_loop(goes_on, body, state)
     relative = size / jnp.where(scale > 0, scale, jnp.ones_like(scale))
-    return x, Report(count, relative, size <= goal, history)
+    return x, Report(count, relative, (size <= goal) | settled, history)
 
 
 def _line_search(residual: Residual, x: Vector, step: Vector, size: Any) -> tuple[Vector, Vector, Any]:
