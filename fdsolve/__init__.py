@@ -38,6 +38,7 @@ from .schemes import CFL as CFL
 from .solution import Solution as Solution
 from .steady import Modes as Modes
 from .steady import modes as modes
+from .steady import relax as relax
 from .steady import stability as stability
 from .views import apply as apply
 from .views import coordinate as coordinate

@@ -20,6 +20,13 @@ from ._receivers import Recording as Recording
 from ._receivers import index_key as index_key
 from ._receivers import receivers as receivers
 from ._receivers import weight_key as weight_key
+from ._relaxation import METHODS as METHODS
+from ._relaxation import OMEGA as OMEGA
+from ._relaxation import Relaxation as Relaxation
+from ._relaxation import colour_mask as colour_mask
+from ._relaxation import describe_sweep as describe_sweep
+from ._relaxation import free_mask as free_mask
+from ._relaxation import plan_relaxation as plan_relaxation
 from ._save import AbstractSave as AbstractSave
 from ._save import SavePlan as SavePlan
 from ._save import at as at

@@ -20,6 +20,7 @@ from ._krylov import BiCGStab as BiCGStab
 from ._matrix import MatrixLayout as MatrixLayout
 from ._matrix import StencilMatrix as StencilMatrix
 from ._matrix import Vector as Vector
+from ._matrix import norm as norm
 from ._matrix import probe as probe
 from ._multigrid import Multigrid as Multigrid
 from ._nonlinear import AbstractNonlinearSolver as AbstractNonlinearSolver

@@ -19,10 +19,10 @@ class Continuation(AbstractNonlinearSolver):
     """F(x, p₁) = 0, F(x, p₂) = 0, … up to the given value of a parameter p, each started from the solution before.
 
     `parameter` is its name; `values` are those on the way, or, with `start` and `steps`,
-    pₖ = start + (p − start) k/steps for k = 0 … steps − 1. The value that is given to `solve` comes last, in any case. `newton` is the method at each of
-    them, with its tolerance and linear solver. Derivatives are those of the last solution alone. Rules evaluated before
-    the system see the last value throughout. At a fold, where the solution ends, no step is small enough.
-    Source: Allgower & Georg, Numerical Continuation Methods (1990), section 2.1 (embedding).
+    pₖ = start + (p − start) k/steps for k = 0 … steps − 1. The value that is given to `solve` comes last, in any case.
+    `newton` is the method at each of them, with its tolerance and linear solver. Derivatives are those of the last
+    solution alone. Rules evaluated before the system see the last value throughout. At a fold, where the solution ends,
+    no step is small enough. Source: Allgower & Georg, Numerical Continuation Methods (1990), section 2.1 (embedding).
 
     >>> Continuation("Re", values=(10.0, 100.0)).targets(1000.0)
     (10.0, 100.0)

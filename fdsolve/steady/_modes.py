@@ -12,9 +12,7 @@ from jax import lax
 from jax.core import Tracer
 
 from ..errors import DeclarationError, RunError
-from ..kernels import Arrays
 from ..planning import Plan, make_plan
-from ..region import Box
 from ..solution import Solution
 from ..solvers import StencilMatrix, Vector
 from ..stepping import (
@@ -30,6 +28,7 @@ from ..stepping import (
     read_state,
 )
 from ._eigen import eigenpairs
+from ._holes import mark_holes
 from ._weights import read_weight
 
 WANTED = ("smallest", "largest", "growing")
@@ -238,7 +237,8 @@ def _check_wanted(sigma: Any, default: str) -> Any:
     number = isinstance(sigma, int | float | complex | np.number) and not isinstance(sigma, bool)
     if not (sigma in WANTED if isinstance(sigma, str) else number):
         raise DeclarationError(
-            f'fd.modes: sigma= is "smallest", "largest", "growing" or a number that eigenvalues are near to, got {sigma!r}.'
+            f'fd.modes: sigma= is "smallest", "largest", "growing" or a number that eigenvalues are near to, got '
+            f"{sigma!r}."
         )
     return sigma
 
@@ -293,8 +293,4 @@ def _whole_fields(plan: Plan, operator: Operator, given: Any, v: Vector) -> dict
         found = jax.tree.map(lax.complex, *parts)
     else:
         found = find_fields(operator, *given, v)
-    for name, points in plan.holes.items():
-        if not points.empty:
-            mask = points.to_mask(Box.of_shape(found[name].shape[1:]))
-            found[name] = jnp.where(mask, jnp.asarray(jnp.nan, found[name].dtype), found[name])
-    return found
+    return {name: mark_holes(plan, name, array) for name, array in found.items()}

@@ -1,6 +1,6 @@
 """Tracing: a rule becomes a scalar function of the operands it reads."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +133,34 @@ def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: An
         debug_info=_debug_info(scalar.jaxpr, list(range(count, len(inputs)))),
     )
     return make_traced(jex.ClosedJaxpr(jaxpr, [*scalar.consts, *arrays]), tuple(operands), dtype)
+
+
+def operand_specs(rule: Traced) -> tuple[jax.ShapeDtypeStruct, ...]:
+    """What a rule's operands are: shapes and dtypes."""
+    return tuple(
+        jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype, weak_type=v.aval.weak_type) for v in rule.jaxpr.invars
+    )
+
+
+def rewritten(
+    rule: Traced, wanted: Mapping[Operand, Any], call: Callable[[Mapping[Operand, Any], Callable[..., Any]], Any]
+) -> Traced:
+    """A rule made of another one: `call(known, rule)` gives its value, from the operands wanted (by what they are)."""
+    operands = tuple(wanted)
+    arrays = [jax.ShapeDtypeStruct(jnp.shape(const), jnp.result_type(const)) for const in rule.consts]
+
+    def run(consts: Any, *values: Any) -> Any:
+        found = call(dict(zip(operands, values, strict=True)), rule.function(tuple(consts)))
+        return jax.lax.convert_element_type(found, rule.dtype)
+
+    closed = jax.make_jaxpr(run)(arrays, *wanted.values())
+    inputs, count = closed.jaxpr.invars, len(arrays)
+    jaxpr = closed.jaxpr.replace(
+        constvars=[*closed.jaxpr.constvars, *inputs[:count]],
+        invars=inputs[count:],
+        debug_info=_debug_info(closed.jaxpr, list(range(count, len(inputs)))),
+    )
+    return make_traced(jex.ClosedJaxpr(jaxpr, [*closed.consts, *rule.consts]), operands, rule.dtype)
 
 
 def constant_rule(value: int | float | complex, dtype: Any) -> Traced:

@@ -113,7 +113,6 @@ def read_state(operator: Operator, at: Any, what: str) -> Vector:
 
     Raises DeclarationError where the operator is not linear and no state is given, or the state does not fit.
     """
-    structure = operator.structure
     if at is None:
         if not operator.affine:
             names = ", ".join(operator.fields)
@@ -122,21 +121,31 @@ def read_state(operator: Operator, at: Any, what: str) -> Vector:
                 f'which, at=dict({operator.fields[0]}=solution.final["{operator.fields[0]}"]).'
             )
         return {}
+    return _checked_state(operator, at, what, "at=")
+
+
+def read_start(operator: Operator, start: Any) -> Vector:
+    """The state that sweeps start from, by field; nothing where none is given."""
+    return {} if start is None else _checked_state(operator, start, "fd.relax", "start=")
+
+
+def _checked_state(operator: Operator, at: Any, what: str, option: str) -> Vector:
+    structure = operator.structure
     if not isinstance(at, Mapping):
         raise DeclarationError(
-            f"{what}: at= takes arrays by field, as in at=dict({operator.fields[0]}=...), got {at!r}."
+            f"{what}: {option} takes arrays by field, as in {option}dict({operator.fields[0]}=...), got {at!r}."
         )
     names = [one.name for one in structure.declared]
     wrong, absent = [n for n in at if n not in names], [n for n in operator.fields if n not in at]
     if wrong or absent:
         bad = f"names `{wrong[0]}`" if wrong else f"lacks `{absent[0]}`"
-        raise DeclarationError(f"{what}: at= {bad}; the fields are {', '.join(names)}.")
+        raise DeclarationError(f"{what}: {option} {bad}; the fields are {', '.join(names)}.")
     found = {}
     for name, value in at.items():
         storage, array = structure.array(name), jnp.asarray(value)
         if array.shape != storage.shape:
             raise DeclarationError(
-                f"{what}: at= has shape {array.shape} for `{name}`, which has {storage.shape} points. Take the last "
+                f"{what}: {option} has shape {array.shape} for `{name}`, which has {storage.shape} points. Take the last "
                 f'level, solution.final["{name}"].'
             )
         array = array.astype(storage.dtype)

@@ -82,7 +82,7 @@ def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry
         for one in (structure.declared if parts else ())
     }
     failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
-    return history, carry, _hidden_points(structure, axes, arrays), failed, _finite(structure, carry[0])
+    return history, carry, hidden_points(structure, axes, arrays), failed, _finite(structure, carry[0])
 
 
 _finish = jax.jit(_finished, static_argnums=(0, 1))
@@ -132,7 +132,7 @@ def _prepare(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state:
     return State(state.levels, memory, state.logs), structure.stepper.prepare(system)
 
 
-def _hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
+def hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
     """By field, where holes lie whose shape depends on parameters."""
     level, hidden = Level(structure, arrays, {}, {}, 0, 1.0, None), {}
     for stage in structure.phases[structure.segments[-1].phases[-1]].stages:

@@ -1,4 +1,4 @@
-"""Continuation in a parameter: where plain Newton fails, with the derivatives of the last solution, and its messages."""
+"""Continuation in a parameter: where plain Newton fails, with the derivatives of the last solution; its messages."""
 
 import jax
 import jax.numpy as jnp
