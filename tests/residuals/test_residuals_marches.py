@@ -105,3 +105,26 @@ def test_the_order_of_an_elliptic_solution(walls: str, cells: bool) -> None:
         x, y = np.meshgrid(grid.x.points, grid.y.points, indexing="ij")
         errors.append(float(jnp.abs(fd.solve(u)["u"] - exact(x, y)).max()))
     assert np.log2(errors[0] / errors[1]) > 1.9, errors
+
+
+def constrained(num: int = 9) -> list[fd.Field]:
+    """∂u/∂t = −3p with p″ − 2p + u = 0: the first mode decays by exp(−3t/(k² + 2))."""
+    grid = fd.Grid(t=fd.Time(0.0, 2.0, num=num), x=fd.Axis(0.0, 1.0, num=13))
+    u, p = fd.Field("u", grid), fd.Field("p", grid)
+    u[...] = fd.rate(lambda p: -3 * p[...])
+    u[0] = lambda x: jnp.sin(np.pi * x)
+    p[...] = fd.residual(lambda p, u: laplacian(p) - 2 * p[...] + u[...])
+    p[dict(x=[0, -1])] = 0.0
+    return [u, p]
+
+
+def test_a_constraint_holds_at_every_stage_of_a_rate() -> None:
+    squared = (2 - 2 * np.cos(np.pi / 12)) * 12**2
+    exact = np.exp(-3 * 2.0 / (squared + 2))
+    errors = [abs(float(fd.solve(constrained(num), stepper=fd.schemes.Heun())["u"][-1, 6]) - exact) for num in (5, 9)]
+    assert np.log2(errors[0] / errors[1]) > 1.9
+
+
+def test_implicit_steppers_beside_a_constraint_are_refused() -> None:
+    with pytest.raises(fd.PlanningError, match=r"at each of its stages p would have to be solved for too"):
+        fd.solve(constrained(), stepper=fd.schemes.BackwardEuler())
