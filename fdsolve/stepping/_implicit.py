@@ -14,7 +14,7 @@ from ..planning import Array, ImplicitSystem, Structure, implicit_system
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
 from ..solvers import AbstractNonlinearSolver, Banded, StencilMatrix, SystemOutline, Vector, probe
-from ._systems import Prepared, prepare_linear, solve_linear, solve_nonlinear
+from ._systems import Prepared, prepare_linear, solve_linear, solve_nonlinear, spoiled
 
 Key = tuple[Any, ...]
 """What one matrix serves: the kind of system, the factor, and the part of the rates or the axis."""
@@ -117,7 +117,7 @@ def solve_implicit(
         rhs = {name: -one for name, one in value.items()}
         prepared = system.systems.get(("implicit", factor, part)) if known.fixed else None
         x, report = solve_linear(known.linear, known.outline, push, rhs, lax.stop_gradient(start), free, prepared)
-    return canvas.values(x, base), report.converged
+    return canvas.values(spoiled(x, report), base), report.converged
 
 
 def prepare_implicit(system: Any, factor: float, part: Part) -> Prepared | None:

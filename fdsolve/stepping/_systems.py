@@ -138,9 +138,7 @@ def solve_stage(stage: Solve, level: Level, axes: tuple[str, ...], complete: Com
         rhs = {name: -one for name, one in value.items()}
         prepared = level.systems.get(stage)
         x, report = solve_linear(stage.linear, stage.outline, push, rhs, guess, free, prepared)
-    bad = jnp.where(report.converged, 0.0, jnp.nan)
-    x = {name: one + bad.astype(one.real.dtype).astype(one.dtype) for name, one in x.items()}
-    return equations.standing(x, free), report
+    return equations.standing(spoiled(x, report), free), report
 
 
 def _continued(
@@ -228,7 +226,7 @@ def solve_linear(
     real = jnp.finfo(next(iter(rhs.values())).dtype).dtype
 
     def packed(x: Vector, report: Report) -> tuple[Vector, list[jax.Array]]:
-        return _spoiled(x, report) if spoils else x, [jnp.asarray(one).astype(real) for one in report]
+        return spoiled(x, report) if spoils else x, [jnp.asarray(one).astype(real) for one in report]
 
     def forward(_: Any, b: Any) -> Any:
         return packed(*_deflated(solver, system, made.factors, made.null, b[0], _masked(guess, free)))
@@ -255,7 +253,7 @@ def solve_linear(
     return x, Report(count.astype(int), size, converged > 0, history, defect)
 
 
-def _spoiled(x: Vector, report: Report) -> Vector:
+def spoiled(x: Vector, report: Report) -> Vector:
     """nan where the solver did not get there: never a wrong field."""
     bad = jnp.where(report.converged, 0.0, jnp.nan)
     return {name: one + bad.astype(one.real.dtype).astype(one.dtype) for name, one in x.items()}
