@@ -38,27 +38,26 @@ hypothesis.settings.load_profile("fdsolve")
 
 SLOW = (
     "tests/analysis/test_manufactured.py",
-    "tests/orders/",
-    "tests/boundary/test_outflow.py",
-    "tests/boundary/test_pml.py",
-    "tests/boundary/test_pml_reflection.py",
-    "tests/boundary/test_spectra.py",
+    "tests/boundary/",
     "tests/kernels/test_conv_kernels.py",
     "tests/kernels/test_domains.py",
     "tests/kernels/test_gemm.py",
+    "tests/kernels/test_native_transforms.py",
     "tests/kernels/test_pallas",
     "tests/kernels/test_powers.py",
-    "tests/schemes/test_conservation_properties.py",
-    "tests/schemes/test_metrics.py",
-    "tests/schemes/test_riemann.py",
-    "tests/schemes/test_weno.py",
+    "tests/orders/",
+    "tests/residuals/test_implicit_everywhere.py",
+    "tests/residuals/test_residuals_gradients.py",
+    "tests/residuals/test_residuals_marches.py",
+    "tests/schemes/",
+    "tests/solvers/",
+    "tests/stepping/test_implicit_march.py",
     "tests/stepping/test_receivers.py",
     "tests/stepping/test_receivers_waves.py",
     "tests/stepping/test_steppers_gradients.py",
     "tests/test_benchmark_peers.py",
-    "tests/test_catalogue.py",
 )
-"""Where the long measurements are: `-m "not slow"` leaves them out."""
+"""Where long measurements are, or parts that examples and the catalogue run too: `-m "not slow"` leaves them out."""
 
 
 @pytest.fixture(autouse=True, scope="module")
