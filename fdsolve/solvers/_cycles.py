@@ -28,8 +28,8 @@ class Cycles:
 
     def improve(self, right: Vector, x: Vector) -> Vector:
         """One cycle on A x = `right` from x."""
-        if self.kind == "full" and self.hierarchy.levels:
-            change = self._full(0, residual(self.hierarchy.levels[0].matrix, right, x))
+        if self.kind == "full" or not self.hierarchy.levels:
+            change = self._full(0, residual(operator(self.hierarchy), right, x))
             return {name: x[name] + change[name] for name in x}
         return self._descend(0, right, x)
 

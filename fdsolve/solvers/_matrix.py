@@ -255,10 +255,12 @@ def _entries_of(
         index = np.arange(size) + np.asarray([o[axis] for o in offsets])[:, None]
         inside = np.full(index.shape, wraps[axis]) | ((index >= 0) & (index < len(one)))
         along.append(np.where(inside, one[index % len(one)], -1))
-    wanted = _total(along, counts)[:, None]
-    number = jnp.arange(prod(counts), dtype=jnp.int32).reshape(-1, *(1,) * len(shape))
-    # A sum with one term: quicker to compile, and to run, than look-ups.
-    return jnp.sum(jnp.where(wanted == number, answers, jnp.zeros((), answers.dtype)), axis=1)
+    wanted = _total(along, counts)
+    found = jnp.zeros((len(offsets), *shape), answers.dtype)
+    # Choices are quicker to compile, and to run, than look-ups.
+    for number in range(prod(counts)):
+        found = jnp.where(wanted == number, answers[number], found)
+    return found
 
 
 def box_offsets(reach: Sequence[int]) -> tuple[Offset, ...]:

@@ -214,7 +214,7 @@ def line_diagonals(matrix: StencilMatrix, axis: int) -> tuple[jax.Array, jax.Arr
     (name,) = matrix.layout.fields
     shape = matrix.layout.shapes[0]
     parts = [jnp.zeros(shape, matrix.layout.dtype) for _ in range(3)]
-    for offset, values in own_block(matrix, name):
+    for offset, values in zip(*own_block(matrix, name), strict=True):
         if all(o == 0 for a, o in enumerate(offset) if a != axis):
             parts[1 + offset[axis]] = parts[1 + offset[axis]] + values
     # Rows without a diagonal (points that are not unknown) become rows of the identity.

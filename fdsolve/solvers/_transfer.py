@@ -1,11 +1,12 @@
 """Transfers between a grid and its coarse points, weighted by the operator (black-box multigrid)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ._matrix import MatrixLayout, Offset, StencilMatrix, Vector, box_offsets, probe, shifts
@@ -18,7 +19,7 @@ class Coarsening:
     """Which axes of a grid are halved: coarse point I is fine point 2I there, and I elsewhere.
 
     The fine points fall into classes by parity, 0 or 1 along each halved axis, 0 along the others; class p holds the
-    points 2I + p, and its arrays have one entry for each I.
+    points 2I + p, and its arrays have an entry for each coarse point I: the last has no point where the size is odd.
     """
 
     shape: tuple[int, ...]
@@ -28,22 +29,21 @@ class Coarsening:
     @property
     def classes(self) -> tuple[Parity, ...]:
         """All parities, the coarse points first, each after those with fewer odd axes."""
-        found = [p for p in product(*((0, 1) if h else (0,) for h in self.halved)) if all(self.class_shape(p))]
-        return tuple(sorted(found, key=sum))
+        return tuple(sorted(product(*((0, 1) if h else (0,) for h in self.halved)), key=sum))
 
     @property
     def coarse_shape(self) -> tuple[int, ...]:
-        """The shape of the coarse grid."""
-        return self.class_shape((0,) * len(self.shape))
-
-    def class_shape(self, parity: Parity) -> tuple[int, ...]:
-        """How many points a class has along each axis."""
-        triples = zip(self.shape, self.halved, parity, strict=True)
-        return tuple((n + 1 - p) // 2 if h else n for n, h, p in triples)
+        """The shape of the coarse grid, and of a class."""
+        return tuple((n + 1) // 2 if h else n for n, h in zip(self.shape, self.halved, strict=True))
 
     def pick(self, array: jax.Array, parity: Parity) -> jax.Array:
-        """The entries of a class."""
-        return lax.slice(array, parity, self.shape, [2 if h else 1 for h in self.halved])
+        """The entries of a class, zero where it has no point; axes before those of the grid are kept."""
+        lead = array.ndim - len(self.shape)
+        pads = [(0, 0, 0)] * lead + [(-p, p + n % 2 if h else 0, 0) for n, p, h in
+                                     zip(self.shape, parity, self.halved, strict=True)]  # fmt: skip
+        if any(low or high for low, high, _ in pads):
+            array = lax.pad(array, jnp.zeros((), array.dtype), pads)
+        return lax.slice(array, (0,) * array.ndim, array.shape, [1] * lead + [2 if h else 1 for h in self.halved])
 
     def spread(self, parts: Sequence[jax.Array]) -> jax.Array:
         """The array whose classes these are (in the order of `classes`)."""
@@ -64,6 +64,37 @@ class Coarsening:
         theirs = tuple(s % 2 if h else 0 for s, h in zip(sums, self.halved, strict=True))
         return theirs, tuple(s // 2 if h else s for s, h in zip(sums, self.halved, strict=True))
 
+    def fill(self, array: jax.Array, more: int) -> jax.Array:
+        """An array with an even number of points along each halved axis, and `more`: the first ones again where it
+        wraps and needs no other, else zeros."""
+        return self._widen(array, 0, [n % 2 + more for n in self.shape], [n % 2 == 0 for n in self.shape])
+
+    def before(self, array: jax.Array) -> jax.Array:
+        """An array with one more entry before its first along each halved axis: the last one where it wraps, else
+        zero."""
+        return self._widen(array, 1, [0] * len(self.shape), self.wraps)
+
+    def extend(self, array: jax.Array) -> jax.Array:
+        """A class with one more entry along each halved axis: the first one again where it wraps, else zero."""
+        return self._widen(array, 0, [1] * len(self.shape), self.wraps)
+
+    def _widen(self, array: jax.Array, low: int, high: Sequence[int], round_them: Sequence[bool]) -> jax.Array:
+        """Entries added along halved axes: those of the other end where the axis wraps and `round_them`, else zeros."""
+        lead = array.ndim - len(self.shape)
+        pads = [(0, 0)] * lead + [(low, h) if halved else (0, 0) for h, halved in zip(high, self.halved, strict=True)]
+        for axis, (wraps, around) in enumerate(zip(self.wraps, round_them, strict=True), lead):
+            if wraps and around and any(pads[axis]):
+                (below, above), size = pads[axis], array.shape[axis]
+                parts = [(size - below, size), (0, size), (0, above)]
+                whole = [lax.slice_in_dim(array, a, b, axis=axis) for a, b in parts if b > a]
+                array, pads[axis] = jnp.concatenate(whole, axis), (0, 0)
+        return jnp.pad(array, pads) if any(map(any, pads)) else array
+
+    @property
+    def terms(self) -> tuple[tuple[Parity, Offset], ...]:
+        """The terms of interpolation: each class with each of the coarse points round it."""
+        return tuple((parity, corner) for parity in self.classes for corner in corners(parity))
+
 
 def corners(parity: Parity) -> tuple[Offset, ...]:
     """The coarse points round a point of a class: offsets 0 or 1 along its odd axes."""
@@ -74,43 +105,46 @@ def corners(parity: Parity) -> tuple[Offset, ...]:
 class Transfer:
     """Interpolation from coarse points, and its transpose.
 
-    `weights`, by field and by class (in the order of `Coarsening.classes`): (corners, *class shape); at coarse points
-    1 where they are unknown.
+    `weights`, by field: (terms of the coarsening, *coarse shape); of coarse points 1 where they are unknown. `columns`
+    are the same numbers at the coarse points that they belong to: term (p, q) is the weight of coarse point I in fine
+    point 2(I − q) + p.
     """
 
     coarsening: Coarsening
-    weights: dict[str, tuple[jax.Array, ...]]
+    weights: dict[str, jax.Array]
+    columns: dict[str, jax.Array]
 
     def prolong(self, coarse: Vector) -> Vector:
         """P e: values at all points of the fine grid."""
-        return {name: self._prolong(name, coarse[name]) for name in coarse}
+        return {name: self._prolong(self.weights[name], coarse[name]) for name in coarse}
 
-    def _prolong(self, name: str, coarse: jax.Array) -> jax.Array:
-        parts = []
-        for parity, weights in zip(self.coarsening.classes, self.weights[name], strict=True):
-            shape = self.coarsening.class_shape(parity)
-            around = shifts(coarse, corners(parity), shape, self.coarsening.wraps)
-            parts.append(
-                sum((w * c for w, c in zip(weights, around, strict=True)), start=jnp.zeros(shape, coarse.dtype))
-            )
-        return self.coarsening.spread(parts)
+    def _prolong(self, weights: jax.Array, coarse: jax.Array) -> jax.Array:
+        wide, shape = self.coarsening.extend(coarse), coarse.shape
+        parts: dict[Parity, jax.Array] = {}
+        for (parity, corner), weight in zip(self.coarsening.terms, weights, strict=True):
+            there = lax.slice(wide, corner, [n + c for n, c in zip(shape, corner, strict=True)])
+            parts[parity] = parts[parity] + weight * there if parity in parts else weight * there
+        return self.coarsening.spread(list(parts.values()))
 
     def restrict(self, fine: Vector) -> Vector:
         """Pᵀ r (without conjugation)."""
-        return {name: self._restrict(name, fine[name]) for name in fine}
+        return {name: self._restrict(self.columns[name], fine[name]) for name in fine}
 
-    def _restrict(self, name: str, fine: jax.Array) -> jax.Array:
-        shape = self.coarsening.coarse_shape
-        total = jnp.zeros(shape, fine.dtype)
-        for parity, weights in zip(self.coarsening.classes, self.weights[name], strict=True):
-            part = self.coarsening.pick(fine, parity)
-            for corner, weight in zip(corners(parity), weights, strict=True):
-                back = tuple(-q for q in corner)
-                total = total + shifts(weight * part, [back], shape, self.coarsening.wraps)[0]
+    def _restrict(self, columns: jax.Array, fine: jax.Array) -> jax.Array:
+        coarsening = self.coarsening
+        wide = lax.optimization_barrier(coarsening.before(coarsening.fill(fine, 0)))
+        total = None
+        for (parity, corner), weight in zip(coarsening.terms, columns, strict=True):
+            triples = list(zip(parity, corner, coarsening.halved, strict=True))
+            start = [p - 2 * q + 1 if h else 0 for p, q, h in triples]
+            stop = [s + 2 * n - 1 if h else n for s, n, (_, _, h) in zip(start, weight.shape, triples, strict=True)]
+            part = weight * lax.slice(wide, start, stop, [2 if h else 1 for h in coarsening.halved])
+            total = part if total is None else total + part
+        assert total is not None
         return total
 
 
-jax.tree_util.register_dataclass(Transfer, data_fields=["weights"], meta_fields=["coarsening"])
+jax.tree_util.register_dataclass(Transfer, data_fields=["weights", "columns"], meta_fields=["coarsening"])
 
 
 def transfer_of(matrix: StencilMatrix, coarsening: Coarsening) -> Transfer:
@@ -119,94 +153,143 @@ def transfer_of(matrix: StencilMatrix, coarsening: Coarsening) -> Transfer:
     At a point that is odd along the axes S, the row of the matrix is summed along the other axes, and the value that
     satisfies it without a right-hand side is taken, the points with fewer odd axes being interpolated before.
     """
-    names = matrix.layout.fields
-    return Transfer(coarsening, {name: _field_weights(matrix, coarsening, name) for name in names})
+    weights = {name: lax.optimization_barrier(_field_weights(matrix, coarsening, name)) for name in matrix.layout.fields}
+    return Transfer(coarsening, weights, {name: _columns(array, coarsening) for name, array in weights.items()})
 
 
-def own_block(matrix: StencilMatrix, name: str) -> Iterator[tuple[Offset, jax.Array]]:
-    """The entries of a field's rows in its own columns: offsets and arrays."""
-    for (row, column, offsets), values in zip(matrix.layout.blocks, matrix.values, strict=True):
-        if row == column == name:
-            yield from zip(offsets, values, strict=True)
+def _columns(weights: jax.Array, coarsening: Coarsening) -> jax.Array:
+    wide = lax.optimization_barrier(coarsening.before(weights))
+    found = []
+    for number, (_, corner) in enumerate(coarsening.terms):
+        start = [1 - q if h else 0 for q, h in zip(corner, coarsening.halved, strict=True)]
+        stop = [a + n for a, n in zip(start, coarsening.coarse_shape, strict=True)]
+        found.append(lax.slice(wide, (number, *start), (number + 1, *stop)))
+    return lax.optimization_barrier(jnp.concatenate(found))
 
 
-def _field_weights(matrix: StencilMatrix, coarsening: Coarsening, name: str) -> tuple[jax.Array, ...]:
-    free = matrix.free[name]
-    dtype = jnp.dtype(matrix.layout.dtype)
-    coarse_free = coarsening.pick(free, (0,) * free.ndim)
-    found: dict[Parity, dict[Offset, jax.Array]] = {}
-    for parity in coarsening.classes:
-        if not any(parity):
-            found[parity] = {parity: coarse_free.astype(dtype)}
-            continue
-        row = lax.optimization_barrier(_collapsed(matrix, coarsening, name, parity))
-        found[parity] = lax.optimization_barrier(_solved(row, parity, coarsening, found, coarse_free))
-    return tuple(jnp.stack([found[p][q] for q in corners(p)]) for p in coarsening.classes)
+def own_block(matrix: StencilMatrix, name: str) -> tuple[tuple[Offset, ...], jax.Array]:
+    """The entries of a field's rows in its own columns: offsets, and their arrays in one."""
+    found = [
+        (offsets, values)
+        for (row, column, offsets), values in zip(matrix.layout.blocks, matrix.values, strict=True)
+        if row == column == name
+    ]
+    if not found:
+        centre = (0,) * matrix.layout.ndim
+        return (centre,), jnp.zeros((1, *matrix.layout.shape(name)), matrix.layout.dtype)
+    return found[0]
 
 
-def _collapsed(matrix: StencilMatrix, coarsening: Coarsening, name: str, parity: Parity) -> dict[Offset, jax.Array]:
-    """Rows of a class summed along its even axes: arrays by offset along the odd ones.
+@dataclass(frozen=True)
+class _Pairs:
+    """The entries of collapsed rows beside their centres, as tables: each odd class with each offset along its odd axes.
 
-    An entry beside a point that is not unknown goes to the centre: nothing can be interpolated from there.
+    All tables are of numbers; classes are those of `Coarsening.classes` from the second on.
     """
-    shape, free = coarsening.class_shape(parity), matrix.free[name]
-    found: dict[Offset, jax.Array] = {}
-    for offset, values in own_block(matrix, name):
-        part = coarsening.pick(values, parity)
-        along = tuple(o if p else 0 for o, p in zip(offset, parity, strict=True))
-        centre = (0,) * len(along)
-        if along != offset and any(along):
-            kind, move = coarsening.split(parity, along)
-            there = shifts(coarsening.pick(free, kind), [move], shape, coarsening.wraps)[0]
-            found[centre] = found.get(centre, 0) + jnp.where(there, 0, part)
-            part = jnp.where(there, part, 0)
-        found[along] = found[along] + part if along in found else part
-    return found
+
+    coarsening: Coarsening
+
+    @property
+    def classes(self) -> list[Parity]:
+        """Classes that are not the coarse points."""
+        return [p for p in self.coarsening.classes if any(p)]
+
+    @property
+    def rows(self) -> list[tuple[Parity, Offset]]:
+        """Class and offset."""
+        every = [(p, o) for p in self.classes for o in product(*((-1, 0, 1) if q else (0,) for q in p))]
+        return [(p, o) for p, o in every if any(o)]
+
+    def sums(self, offsets: Sequence[Offset]) -> list[tuple[int, ...]]:
+        """For each class and each offset of the matrix: the offset's number, the row it adds to, those of the centre and
+        of the sum round it (a spare one for the centre itself), the class, the place of the column's first point."""
+        count, found = len(self.rows), []
+        for number, parity in enumerate(self.classes):
+            centre = count + number
+            for k, offset in enumerate(offsets):
+                along = tuple(o if p else 0 for o, p in zip(offset, parity, strict=True))
+                row = self.rows.index((parity, along)) if any(along) else centre
+                around = centre + len(self.classes) if any(along) else count + 2 * len(self.classes)
+                first = (p + o for p, o in zip(parity, along, strict=True))
+                found.append((k, row, centre, around, *parity, *first))
+        return found
+
+    def products(self) -> list[tuple[int, ...]]:
+        """For each product that a weight is a sum of: the weight, the entry, the class, the column's weight, its
+        shift."""
+        terms, found = self.coarsening.terms, []
+        for number, (parity, offset) in enumerate(self.rows):
+            theirs, move = self.coarsening.split(parity, offset)
+            for corner in corners(theirs):
+                total = tuple(m + c for m, c in zip(move, corner, strict=True))
+                weight, column = terms.index((parity, total)), terms.index((theirs, corner))
+                found.append((weight, number, self.classes.index(parity), column, *move))
+        return found
 
 
-def _solved(
-    row: dict[Offset, jax.Array],
-    parity: Parity,
-    coarsening: Coarsening,
-    known: dict[Parity, dict[Offset, jax.Array]],
-    coarse_free: jax.Array,
-) -> dict[Offset, jax.Array]:
-    """Weights of the corners of a class from its collapsed rows and the weights of the classes before."""
-    shape = coarsening.class_shape(parity)
-    inverse = _inverse_centre(row, parity)
-    found: dict[Offset, jax.Array] = {}
-    for offset, values in row.items():
-        if not any(offset):
-            continue
-        theirs, move = coarsening.split(parity, offset)
-        for corner, weight in known.get(theirs, {}).items():
-            there = shifts(weight, [move], shape, coarsening.wraps)[0]
-            total = tuple(m + c for m, c in zip(move, corner, strict=True))
-            share = -values * inverse * there
-            found[total] = found[total] + share if total in found else share
-    free = shifts(coarse_free, corners(parity), shape, coarsening.wraps)
-    return {
-        corner: jnp.where(there, found[corner], 0) if corner in found else jnp.zeros(shape, inverse.dtype)
-        for corner, there in zip(corners(parity), free, strict=True)
-    }
+def _table(rows: list[tuple[int, ...]]) -> jax.Array:
+    """Without a sign: of other numbers XLA would ask whether they count from the end."""
+    return jnp.asarray(np.asarray(rows, np.uint32))
 
 
-def _inverse_centre(row: dict[Offset, jax.Array], parity: Parity) -> jax.Array:
-    """1 over the centre of collapsed rows.
+def _at(array: jax.Array, index: jax.Array) -> jax.Array:
+    return lax.dynamic_index_in_dim(array, index, 0, keepdims=False)
 
-    Beside a wall along an even axis the sum has what the wall adds to the diagonal, which says nothing of how the
-    solution varies along the odd axes: where both neighbours along each odd axis are there the weights add up to 1.
+
+def _field_weights(matrix: StencilMatrix, coarsening: Coarsening, name: str) -> jax.Array:
+    """Loops over small tables: written out, the same sums take many times as long to compile."""
+    free, shape, pairs = matrix.free[name], coarsening.coarse_shape, _Pairs(coarsening)
+    entries, inverse = _collapsed(matrix, coarsening, name)
+    first = coarsening.extend(coarsening.pick(free, (0,) * free.ndim).astype(entries.dtype))
+    start = jnp.pad(first[None], [(0, len(coarsening.terms) - 1), *((0, 0) for _ in shape)])
+
+    def add(found: jax.Array, places: jax.Array) -> tuple[jax.Array, None]:
+        weight, number, kind, column, *move = places
+        there = lax.dynamic_slice(found, [column, *move], (1, *shape))[0]
+        here = lax.slice(_at(found, weight), (0,) * len(shape), shape)
+        own = coarsening.extend(here - _at(entries, number) * _at(inverse, kind) * there)
+        return lax.dynamic_update_index_in_dim(found, own, weight, 0), None
+
+    found = lax.scan(add, start, _table(pairs.products()))[0]
+    return lax.slice(found, (0,) * found.ndim, (len(found), *shape))
+
+
+def _collapsed(matrix: StencilMatrix, coarsening: Coarsening, name: str) -> tuple[jax.Array, jax.Array]:
+    """Rows of each class summed along its even axes: the entries of `_Pairs`, and 1 over the centre of each class.
+
+    An entry beside a point that is not unknown goes to the centre: nothing can be interpolated from there. Beside a
+    wall along an even axis the sum has what the wall adds to the diagonal, which says nothing of how the solution
+    varies along the odd axes: where both neighbours along each odd axis are there the weights add up to 1.
     """
-    centre = row[(0,) * len(parity)]
-    if not all(parity):
-        both = jnp.ones(centre.shape, bool)
-        for axis in [a for a, p in enumerate(parity) if p]:
-            for side in (-1, 1):
-                offset = tuple(side if a == axis else 0 for a in range(len(parity)))
-                both = both & (row[offset] != 0 if offset in row else False)
-        around = -sum((v for o, v in row.items() if any(o)), start=jnp.zeros_like(centre))
-        centre = jnp.where(both & (around != 0), around, centre)
-    return jnp.where(centre == 0, 0, 1 / jnp.where(centre == 0, 1, centre))
+    pairs, shape = _Pairs(coarsening), coarsening.coarse_shape
+    offsets, values = own_block(matrix, name)
+    steps = [2 if h else 1 for h in coarsening.halved]
+    spans = [2 * m - 1 if h else m for m, h in zip(shape, coarsening.halved, strict=True)]
+    values, free = coarsening.fill(values, 0), coarsening.fill(matrix.free[name], 1)
+    count, kinds = len(pairs.rows), len(pairs.classes)
+
+    def add(sums: jax.Array, places: jax.Array) -> tuple[jax.Array, None]:
+        number, row, centre, around, *starts = places
+        parity, first = starts[: len(shape)], starts[len(shape) :]
+        value = lax.dynamic_slice(values, [number, *parity], (1, *spans))
+        value = lax.slice(value, (0,) * value.ndim, value.shape, (1, *steps))[0]
+        there = lax.slice(lax.dynamic_slice(free, first, spans), (0,) * len(shape), spans, steps)
+        for place, part in (row, jnp.where(there, value, 0)), (centre, jnp.where(there, 0, value)):
+            sums = lax.dynamic_update_index_in_dim(sums, _at(sums, place) + part, place, 0)
+        own = _at(sums, around) + jnp.where(there, value, 0)
+        return lax.dynamic_update_index_in_dim(sums, own, around, 0), None
+
+    start = jnp.zeros((count + 2 * kinds + 1, *shape), values.dtype)
+    sums = lax.scan(add, start, _table(pairs.sums(offsets)))[0]
+    entries, centre, near = sums[:count], sums[count : count + kinds], sums[count + kinds : count + 2 * kinds]
+    held = (entries != 0).astype(jnp.int32)
+    straight = [[p == q and sum(map(abs, o)) == 1 for q, o in pairs.rows] for p in pairs.classes]
+    missing = [
+        sum((1 - held[t] for t, s in enumerate(row) if s and not all(p)), start=jnp.full(shape, all(p), jnp.int32))
+        for p, row in zip(pairs.classes, straight, strict=True)
+    ]
+    centre = jnp.where((jnp.stack(missing) == 0) & (near != 0), -near, centre)
+    return entries, jnp.where(centre == 0, 0, 1 / jnp.where(centre == 0, 1, centre))
 
 
 def galerkin(matrix: StencilMatrix, transfer: Transfer) -> StencilMatrix:

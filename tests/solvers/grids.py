@@ -1,6 +1,7 @@
 """Diffusion problems in stencil form, written out point by point, for tests of solvers."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -137,11 +138,16 @@ def dense(system: LinearSystem) -> np.ndarray:
 def solved(system: LinearSystem, solver: Any, right: Vector | None = None) -> tuple[Vector, Report]:
     """A compiled solve from zero."""
     right = random_vector(system) if right is None else right
-    zero = {name: jnp.zeros_like(b) for name, b in right.items()}
+    assert solver.refuse(system.outline) is None
+    return _program(system.outline, solver)(system.matrix, right)
+
+
+@cache
+def _program(outline: SystemOutline, solver: Any) -> Any:
+    """Compiled once for all matrices of a layout."""
 
     def run(matrix: StencilMatrix, right: Vector) -> tuple[Vector, Report]:
-        own = LinearSystem(system.outline, matrix.apply, matrix)
-        return solver.solve(own, solver.prepare(own), right, zero)
+        own = LinearSystem(outline, matrix.apply, matrix)
+        return solver.solve(own, solver.prepare(own), right, {name: jnp.zeros_like(b) for name, b in right.items()})
 
-    assert solver.refuse(system.outline) is None
-    return jax.jit(run)(system.matrix, right)
+    return jax.jit(run)

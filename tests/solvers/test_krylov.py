@@ -31,7 +31,7 @@ def inclusion(ratio: float, num: int = 33) -> np.ndarray:
     return kappa
 
 
-def windy(num: int = 17) -> LinearSystem:
+def windy(num: int = 25) -> LinearSystem:
     """Diffusion and a wind: an unsymmetric matrix."""
     system = diffusion((num, num), (NODES, NODES))
     matrix = system.matrix
@@ -42,7 +42,7 @@ def windy(num: int = 17) -> LinearSystem:
 
 @pytest.mark.parametrize("solver", ALL, ids=repr)
 def test_they_agree_with_a_dense_solve(solver: Any) -> None:
-    system = diffusion((13, 12), (NODES, PERIODIC), inclusion(5.0, 13)[:, :12])
+    system = diffusion((25, 24), (NODES, PERIODIC), inclusion(5.0, 25)[:, :24])
     right = random_vector(system)
     x, report = solved(system, solver, right)
     assert bool(report.converged) and float(report.residual) <= 1e-10

@@ -26,6 +26,10 @@ from .grids import (
 )
 
 
+WALLS = (37, 38)
+"""Points of the walled grids: three grids, with odd and even sizes."""
+
+
 def factor(report: Report) -> float:
     """The residual factor a cycle over the last cycles before rounding."""
     history = np.asarray(report.history)[: int(report.iterations)]
@@ -35,12 +39,14 @@ def factor(report: Report) -> float:
 @pytest.mark.parametrize(
     ("shape", "sides"),
     [
-        ((33, 33), (NODES, NODES)),
-        ((32, 32), (CELLS, CELLS)),
-        ((33, 32), (Side("value", "slope", False), Side("slope", "value", True))),
-        ((32, 32), (PERIODIC, CELLS)),
+        (WALLS, (NODES, NODES)),
+        (WALLS, (CELLS, CELLS)),
+        (WALLS, (NODES, CELLS)),
+        (WALLS, (Side("value", "slope", False), Side("slope", "value", True))),
+        (WALLS, (Side("value", "slope", False), Side("slope", "slope", False))),
+        ((36, 37), (PERIODIC, NODES)),
+        ((36, 37), (PERIODIC, CELLS)),
         ((33, 33), (PERIODIC, NODES)),
-        ((26, 39), (NODES, NODES)),
     ],
 )
 def test_a_cycle_reduces_the_residual_of_poisson_by_more_than_six(
@@ -60,10 +66,10 @@ def test_three_axes() -> None:
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_random_coefficients_and_holes_agree_with_a_dense_solve(seed: int, cells: bool, slope: bool) -> None:
     rng = np.random.default_rng(seed)
-    kappa = 10.0 ** rng.uniform(-1, 1, (13, 14))
-    holes = rng.random((13, 14)) < 0.1
+    kappa = 10.0 ** rng.uniform(-1, 1, (24, 25))
+    holes = rng.random((24, 25)) < 0.1
     side = CELLS if cells else NODES
-    system = diffusion((13, 14), (side, replace(side, high="slope") if slope else side), kappa, holes)
+    system = diffusion((24, 25), (side, replace(side, high="slope") if slope else side), kappa, holes)
     rhs = random_vector(system, seed)
     x, report = solved(system, Multigrid(), rhs)
     assert bool(report.converged)
@@ -72,10 +78,10 @@ def test_random_coefficients_and_holes_agree_with_a_dense_solve(seed: int, cells
 
 
 def test_nothing_fixes_the_mean() -> None:
-    system = diffusion((16, 16), (Side("slope", "slope", True), PERIODIC))
+    system = diffusion((24, 22), (Side("slope", "slope", True), PERIODIC))
     right = system.apply(random_vector(system))
     x, report = solved(system, Multigrid(), right)
-    assert bool(report.converged)
+    assert bool(report.converged) and factor(report) <= 0.15
     np.testing.assert_allclose(system.apply(x)["u"], right["u"], atol=1e-8)
 
 
@@ -83,12 +89,12 @@ def test_nothing_fixes_the_mean() -> None:
     "solver", [Multigrid("W"), Multigrid("full"), Multigrid(smoother="jacobi"), Multigrid(smoother="line y")]
 )
 def test_cycles_and_smoothers(solver: Multigrid) -> None:
-    _, report = solved(diffusion((17, 17), (NODES, NODES)), solver)
+    _, report = solved(diffusion(WALLS, (NODES, NODES)), solver)
     assert bool(report.converged) and int(report.iterations) <= 20
 
 
 def test_lines_where_one_axis_is_much_finer() -> None:
-    system = diffusion((17, 17), (NODES, PERIODIC), weights=(1.0, 1000.0))
+    system = diffusion((25, 24), (NODES, PERIODIC), weights=(1.0, 1000.0))
     _, lines = solved(system, Multigrid(smoother="line y", max_cycles=12))
     _, points = solved(system, Multigrid(max_cycles=12))
     assert bool(lines.converged) and factor(lines) < 0.2
@@ -103,28 +109,28 @@ def test_rows_that_reach_two_points() -> None:
 
 
 def test_two_fields_coupled_at_points() -> None:
-    system = two_fields(17)
+    system = two_fields(25)
     x, report = solved(system, Multigrid())
     right = random_vector(system)
-    assert bool(report.converged) and factor(report) <= 0.2
+    assert bool(report.converged) and factor(report) <= 0.15
     for name in right:
         np.testing.assert_allclose(system.apply(x)[name], right[name], atol=1e-7)
 
 
 def test_complex_entries() -> None:
-    system = diffusion((17, 17), (NODES, NODES), shift=0.2j)
+    system = diffusion((25, 24), (NODES, NODES), shift=0.2j)
     _, report = solved(system, Multigrid())
     assert bool(report.converged) and factor(report) <= 0.15
 
 
 def test_single_precision_ends_at_rounding() -> None:
-    system = diffusion((33, 33), (NODES, NODES), dtype="float32")
+    system = diffusion((25, 24), (NODES, NODES), dtype="float32")
     _, report = solved(system, Multigrid())
     assert bool(report.converged) and float(report.residual) < 1e-4
 
 
 def test_many_right_hand_sides_at_once() -> None:
-    system = diffusion((9, 9), (NODES, NODES))
+    system = diffusion((18, 18), (NODES, NODES))
     solver = Multigrid()
 
     def solve(right: jax.Array) -> jax.Array:
@@ -138,7 +144,7 @@ def test_many_right_hand_sides_at_once() -> None:
 
 
 def test_an_indefinite_matrix_is_not_said_to_have_converged() -> None:
-    _, report = solved(diffusion((33, 33), (NODES, NODES), shift=-0.3), Multigrid())
+    _, report = solved(diffusion(WALLS, (NODES, NODES), shift=-1.5), Multigrid())
     assert not bool(report.converged)
 
 
