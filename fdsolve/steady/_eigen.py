@@ -106,7 +106,8 @@ def _general(matrix: Any, count: int, sigma: Any, left: bool) -> Pairs:
 
     size = matrix.shape[0]
     if size <= SMALL or count >= size - 2:
-        values, other, vectors = eig(matrix.toarray(), left=True, right=True)
+        found: Any = eig(matrix.toarray(), left=True, right=True)
+        values, other, vectors = found
         order = _order(values, sigma)[:count]
         return Pairs(values[order], vectors[:, order].T, np.conj(other[:, order].T) if left else None)
     more = min(count + MORE, size - 2)

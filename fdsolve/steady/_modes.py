@@ -20,10 +20,8 @@ from ..stepping import (
     as_vectors,
     check_dense,
     find_change,
-    find_fields,
-    find_free,
+    find_images,
     find_matrix,
-    find_start,
     prepare_operator,
     read_state,
 )
@@ -66,7 +64,8 @@ class Modes:
         """A Dataset with the dimension `mode`: the modes by field, `eigenvalue` and `residual`."""
         if any(isinstance(one, Tracer) for one in (self.values, *self.fields.values())):
             raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
-        grid, data, coords = self.plan.problem.scope.grid, {}, {"mode": np.arange(len(self.values))}
+        grid, data = self.plan.problem.scope.grid, {}
+        coords: dict[str, Any] = {"mode": np.arange(len(self.values))}
         for one in self.plan.problem.fields:
             dims = ["mode"]
             for axis in grid.space:
@@ -128,18 +127,20 @@ def modes(
     sigma = _check_wanted(sigma, "smallest" if operator.stage is not None else "growing")
     base = read_state(operator, at.last if isinstance(at, Solution) else at, "fd.modes")
     check_dense(operator)
-    start = find_start(operator, arrays, base)
-    stopped = lax.stop_gradient((arrays, base, start))
-    free, matrix = find_free(operator, stopped[0]), find_matrix(operator, *stopped)
+    stopped = lax.stop_gradient((arrays, base))
+    matrix, free = find_matrix(operator, *stopped)
     weights = read_weight(operator, weight, plan.problem.scope.grid)
-    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arrays, base, start, weights)))
+    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arrays, base, weights)))
     host = Host(operator, int(_check_count(k)), sigma, symmetric, traced)
     values, right, left = host.run(matrix, free, lax.stop_gradient(weights))
-    v = as_vectors(operator, right)
+    values, v = jnp.asarray(values), as_vectors(operator, right)
+    change, found = _stacked(operator, find_images, stopped, v)
+    residuals = _gaps(change, v, lax.stop_gradient(weights), values)
     if left is not None:
-        values = _quotients(operator, (arrays, base, start), v, as_vectors(operator, left), weights, values)
-    residuals = _residuals(operator, stopped, v, weights, lax.stop_gradient(values))
-    return Modes(values, _whole_fields(plan, operator, stopped, v), residuals, plan)
+        change = _stacked(operator, find_change, (arrays, base), v)
+        values = _quotients(change, v, as_vectors(operator, left), weights, values)
+    found = {name: mark_holes(plan, name, array) for name, array in found.items()}
+    return Modes(values, found, residuals, plan)
 
 
 def stability(
@@ -167,15 +168,14 @@ class Host:
     left: bool
 
     def run(self, matrix: Any, free: Any, weights: Vector) -> tuple[Any, Any, Any]:
-        """Values, right and left vectors at all points; jax arrays."""
+        """Values, right and left vectors at all points."""
         given = (matrix.values if isinstance(matrix, StencilMatrix) else matrix, free, weights)
         if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(given)):
-            found = self.call(*jax.tree.map(np.asarray, given))
-            return tuple(None if one is None else jnp.asarray(one) for one in found)  # type: ignore[return-value]
+            return self.call(*jax.tree.map(np.asarray, given))
         size = sum(int(np.prod(one.shape)) for one in free.values())
         dtype = np.dtype(self.operator.structure.array(self.operator.fields[0]).dtype)
         wide = np.result_type(dtype, np.complex64)
-        kind = (np.zeros((), dtype).real.dtype, dtype) if self.symmetric else (wide, wide)
+        kind = (jnp.finfo(dtype).dtype, dtype) if self.symmetric else (wide, wide)
         shapes = tuple(
             jax.ShapeDtypeStruct(shape, one)
             for shape, one in zip([(self.count,), *[(self.count, size)] * 2], (kind[0], kind[1], kind[1]), strict=True)
@@ -249,13 +249,14 @@ def _check_count(k: Any) -> int:
     return int(k)
 
 
-def _change(operator: Operator, given: Any, v: Vector) -> Vector:
-    """A v, for complex v with real A too."""
-    real = not any(np.issubdtype(np.dtype(one.dtype), np.complexfloating) for one in given[2].values())
+def _stacked(operator: Operator, call: Any, given: Any, v: Vector) -> Any:
+    """A linear map of the vectors stacked in v, complex ones with real maps too."""
+    real = not any(operator.structure.array(name).dtype[1] == "c" for name in v)
     if not real or not any(jnp.issubdtype(one.dtype, jnp.complexfloating) for one in v.values()):
-        return find_change(operator, *given, v)
-    parts = (find_change(operator, *given, jax.tree.map(part, v)) for part in (jnp.real, jnp.imag))
-    return jax.tree.map(lax.complex, *parts)
+        return call(operator, *given, v)
+    count = next(iter(v.values())).shape[0]
+    parts = call(operator, *given, {n: jnp.concatenate([jnp.real(one), jnp.imag(one)]) for n, one in v.items()})
+    return jax.tree.map(lambda one: lax.complex(one[:count], one[count:]), parts)
 
 
 def _sums(one: Vector) -> jax.Array:
@@ -267,30 +268,22 @@ def _weighted(weights: Vector, v: Vector) -> Vector:
     return {name: weights[name].astype(one.dtype) * one for name, one in v.items()}
 
 
-def _quotients(operator: Operator, given: Any, v: Vector, w: Vector, weights: Vector, values: Any) -> jax.Array:
+@jax.jit
+def _quotients(change: Vector, v: Vector, w: Vector, weights: Vector, values: jax.Array) -> jax.Array:
     """wᵀA v / wᵀM v: the eigenvalues again, with their derivatives."""
-    change, mass = _change(operator, given, v), _weighted(weights, v)
+    mass = _weighted(weights, v)
     top = _sums({name: w[name] * change[name] for name in v})
     found = top / _sums({name: w[name] * mass[name] for name in v})
     return found.astype(values.dtype) if jnp.iscomplexobj(values) else jnp.real(found)
 
 
-def _residuals(operator: Operator, given: Any, v: Vector, weights: Vector, values: Any) -> jax.Array:
-    change, mass = _change(operator, given, v), _weighted(lax.stop_gradient(weights), v)
+@jax.jit
+def _gaps(change: Vector, v: Vector, weights: Vector, values: jax.Array) -> jax.Array:
+    """‖A v − λ M v‖/‖v‖."""
+    mass = _weighted(weights, v)
 
     def gap(name: str) -> jax.Array:
         scaled = values.reshape(-1, *(1,) * (v[name].ndim - 1)).astype(mass[name].dtype) * mass[name]
         return jnp.abs(change[name] - scaled) ** 2
 
     return jnp.sqrt(_sums({name: gap(name) for name in v}) / _sums({n: jnp.abs(one) ** 2 for n, one in v.items()}))
-
-
-def _whole_fields(plan: Plan, operator: Operator, given: Any, v: Vector) -> dict[str, jax.Array]:
-    """The declared fields as they follow from the unknown values; nan in holes."""
-    real = not any(np.issubdtype(np.dtype(one.dtype), np.complexfloating) for one in given[2].values())
-    if real and any(jnp.issubdtype(one.dtype, jnp.complexfloating) for one in v.values()):
-        parts = (find_fields(operator, *given, jax.tree.map(part, v)) for part in (jnp.real, jnp.imag))
-        found = jax.tree.map(lax.complex, *parts)
-    else:
-        found = find_fields(operator, *given, v)
-    return {name: mark_holes(plan, name, array) for name, array in found.items()}

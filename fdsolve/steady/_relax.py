@@ -115,7 +115,7 @@ def _solution(
 def _real_dtype(operator: Operator) -> Any:
     """The real dtype of a system's norms."""
     dtypes = [np.dtype(operator.structure.array(name).dtype) for name in operator.fields]
-    return np.zeros((), np.result_type(*dtypes)).real.dtype
+    return jnp.finfo(np.result_type(*dtypes)).dtype
 
 
 def _spoiled(array: jax.Array, good: jax.Array) -> jax.Array:
@@ -155,7 +155,7 @@ def _factor(operator: Operator, method: str, omega: Any) -> jax.Array:
     if omega is None:
         steps = max(n for name in operator.fields for n in operator.structure.array(name).shape) - 1
         omega = 2 / (1 + sin(pi / max(steps, 2))) if method == "sor" else 1.0
-    if isinstance(omega, bool) or jnp.ndim(omega) or not jnp.issubdtype(jnp.result_type(omega), jnp.number):
+    if isinstance(omega, bool | str) or np.ndim(omega) or not hasattr(omega, "__float__"):
         raise DeclarationError(f"fd.relax: omega= is one number, got {omega!r}.")
     if not isinstance(omega, Tracer) and not 0 < float(omega) < 2:
         raise DeclarationError(f"fd.relax: omega= lies between 0 and 2, got {omega!r}.")
@@ -167,12 +167,12 @@ def _check_result(operator: Operator, found: Any, reached: Any, until: Any) -> N
     size, count = float(found.residual), int(found.sweeps)
     if not np.isfinite(size):
         raise RunError(
-            f"The sweeps over {names} did not stay finite ({count} were done). Where the coefficient of the point itself "
-            f"(the diagonal) is zero there is no update; where it is small beside the others sweeps diverge: take a "
-            f"smaller omega=, or fd.solve."
+            f"The sweeps over {names} did not stay finite ({count} were done). Where the coefficient of the point "
+            f"itself (the diagonal) is zero there is no update; where it is small beside the others sweeps "
+            f"diverge: take a smaller omega=, or fd.solve."
         )
     if until is not None and not bool(reached):
         raise RunError(
-            f"{count} sweeps over {names} brought the residual to {size:.3g} of what it was, not to {until:g}. Allow more "
-            f'sweeps=, take method="sor", or fd.solve.'
+            f"{count} sweeps over {names} brought the residual to {size:.3g} of what it was, not to {until:g}. Allow "
+            f'more sweeps=, take method="sor", or fd.solve.'
         )

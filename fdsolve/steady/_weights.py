@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
@@ -17,7 +16,8 @@ def read_weight(operator: Operator, weight: Any, grid: Any) -> Vector:
 
     Raises DeclarationError where they do not fit.
     """
-    given = weight if isinstance(weight, Mapping) else dict.fromkeys(operator.fields, 1.0 if weight is None else weight)
+    alike = dict.fromkeys(operator.fields, 1.0 if weight is None else weight)
+    given: Mapping[str, Any] = weight if isinstance(weight, Mapping) else alike
     wrong = [name for name in given if name not in operator.fields]
     if wrong:
         raise DeclarationError(
@@ -26,7 +26,7 @@ def read_weight(operator: Operator, weight: Any, grid: Any) -> Vector:
     found = {}
     for name in operator.fields:
         shape = operator.shape(name)
-        value = given.get(name, 1.0)
+        value: Any = given.get(name, 1.0)
         if isinstance(value, xr.DataArray):
             if set(value.dims) != set(grid.space):
                 raise DeclarationError(
@@ -34,7 +34,7 @@ def read_weight(operator: Operator, weight: Any, grid: Any) -> Vector:
                     f"{', '.join(grid.space)}."
                 )
             value = value.transpose(*grid.space).values
-        real = np.zeros((), operator.structure.array(name).dtype).real.dtype
+        real = jnp.finfo(operator.structure.array(name).dtype).dtype
         array = jnp.asarray(value)
         if array.shape not in ((), shape) or not jnp.issubdtype(array.dtype, jnp.number):
             raise DeclarationError(
@@ -42,5 +42,5 @@ def read_weight(operator: Operator, weight: Any, grid: Any) -> Vector:
             )
         if jnp.iscomplexobj(array):
             raise DeclarationError(f"weight= of `{name}` is real and above zero, got complex numbers.")
-        found[name] = jnp.broadcast_to(array.astype(real), shape)
+        found[name] = array.astype(real) if array.shape else jnp.full(shape, array, real)
     return found

@@ -17,10 +17,7 @@ from ._march import interiors as interiors
 from ._operator import Operator as Operator
 from ._operator import as_vectors as as_vectors
 from ._operator import find_change as find_change
-from ._operator import find_fields as find_fields
-from ._operator import find_free as find_free
+from ._operator import find_images as find_images
 from ._operator import find_matrix as find_matrix
-from ._operator import find_start as find_start
-from ._operator import find_value as find_value
 from ._relax import relax_for as relax_for
 from ._relax import relax_until as relax_until

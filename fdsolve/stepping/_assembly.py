@@ -14,7 +14,7 @@ from ..errors import DeclarationError, RunError
 from ..kernels import Arrays
 from ..planning import AbstractAssembly, Plan
 from ..solvers import StencilMatrix, Vector
-from ._operator import Operator, find_free, find_matrix, find_operator, find_start
+from ._operator import Operator, find_free, find_matrix, find_operator
 
 MAX_DENSE = 8192
 """Points up to which a matrix without a pattern is made, column by column."""
@@ -145,8 +145,8 @@ def _checked_state(operator: Operator, at: Any, what: str, option: str) -> Vecto
         storage, array = structure.array(name), jnp.asarray(value)
         if array.shape != storage.shape:
             raise DeclarationError(
-                f"{what}: {option} has shape {array.shape} for `{name}`, which has {storage.shape} points. Take the last "
-                f'level, solution.final["{name}"].'
+                f"{what}: {option} has shape {array.shape} for `{name}`, which has {storage.shape} points. Take the "
+                f'last level, solution.final["{name}"].'
             )
         array = array.astype(storage.dtype)
         found[name] = jnp.where(jnp.isnan(array), jnp.zeros((), array.dtype), array)  # holes
@@ -165,8 +165,7 @@ def check_dense(operator: Operator) -> None:
 
 def known_entries(operator: Operator, arrays: Arrays, base: Vector) -> tuple[jax.Array, np.ndarray, np.ndarray, int]:
     """Values, rows and columns among the unknown values, and how many these are."""
-    free = find_free(operator, arrays)
-    found = find_matrix(operator, arrays, base, find_start(operator, arrays, base))
+    found, free = find_matrix(operator, arrays, base)
     held = np.concatenate([np.asarray(free[name]).ravel() for name in operator.fields])
     number, size = np.cumsum(held) - 1, int(held.sum())
     if not isinstance(found, StencilMatrix):

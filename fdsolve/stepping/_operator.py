@@ -168,28 +168,19 @@ def find_free(operator: Operator, arrays: Arrays) -> dict[str, jax.Array]:
 
 
 @partial(jax.jit, static_argnums=0)
-def find_start(operator: Operator, arrays: Arrays, base: Vector) -> Vector:
-    """The state that the operator is looked at about."""
-    return Running(operator, arrays, base).start()
-
-
-@partial(jax.jit, static_argnums=0)
-def find_value(operator: Operator, arrays: Arrays, base: Vector, x: Vector) -> Vector:
-    """F(x)."""
-    return Running(operator, arrays, base).value(x)
-
-
-@partial(jax.jit, static_argnums=0)
-def find_matrix(operator: Operator, arrays: Arrays, base: Vector, x: Vector) -> StencilMatrix | jax.Array:
-    """The derivative of F at x: in stencil form, or (points, points) where rows can depend on points anywhere."""
+def find_matrix(
+    operator: Operator, arrays: Arrays, base: Vector
+) -> tuple[StencilMatrix | jax.Array, dict[str, jax.Array]]:
+    """The derivative of F about the state: in stencil form, or (points, points) where rows can depend on points
+    anywhere; and where values are unknown."""
     running = Running(operator, arrays, base)
-    free = running.free()
+    x, free = running.start(), running.free()
 
     def push(v: Vector) -> Vector:
         return jax.jvp(running.value, (x,), (v,))[1]
 
     if operator.outline.layout is not None:
-        return probe(jax.linearize(running.value, x)[1], operator.outline.layout, free)
+        return probe(jax.linearize(running.value, x)[1], operator.outline.layout, free), free
     sizes = {name: int(one.size) for name, one in x.items()}
     dtype = jnp.result_type(*x.values())
 
@@ -200,21 +191,27 @@ def find_matrix(operator: Operator, arrays: Arrays, base: Vector, x: Vector) -> 
             unit[name], begin = jnp.where(free[name], flat, jnp.zeros((), one.dtype)), begin + sizes[name]
         return jnp.concatenate([one.astype(dtype).ravel() for one in push(unit).values()])
 
-    return lax.map(column, jnp.arange(sum(sizes.values()))).T
+    return lax.map(column, jnp.arange(sum(sizes.values()))).T, free
 
 
 @partial(jax.jit, static_argnums=0)
-def find_change(operator: Operator, arrays: Arrays, base: Vector, x: Vector, v: Vector) -> Vector:
-    """The derivative of F at x along each of the vectors stacked in v (real ones along a real F)."""
+def find_change(operator: Operator, arrays: Arrays, base: Vector, v: Vector) -> Vector:
+    """The derivative of F about the state along each of the vectors stacked in v (real ones along a real F)."""
     running = Running(operator, arrays, base)
+    x = running.start()
     return jax.vmap(lambda one: jax.jvp(running.value, (x,), (one,))[1])(v)
 
 
 @partial(jax.jit, static_argnums=0)
-def find_fields(operator: Operator, arrays: Arrays, base: Vector, x: Vector, v: Vector) -> Vector:
-    """How the declared fields follow small changes of the unknown values, stacked in v."""
+def find_images(operator: Operator, arrays: Arrays, base: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """What `find_change` gives, and how the declared fields follow the changes of the unknown values."""
     running = Running(operator, arrays, base)
-    return jax.vmap(lambda one: jax.jvp(running.completed, (x,), (one,))[1])(v)
+    x = running.start()
+
+    def both(x: Vector) -> tuple[Vector, Vector]:
+        return running.value(x), running.completed(x)
+
+    return jax.vmap(lambda one: jax.jvp(both, (x,), (one,))[1])(v)
 
 
 def as_vectors(operator: Operator, flat: Any) -> Vector:
@@ -223,6 +220,6 @@ def as_vectors(operator: Operator, flat: Any) -> Vector:
     for name in operator.fields:
         shape = operator.shape(name)
         size = prod(shape)
-        found[name] = flat[:, at : at + size].reshape(-1, *shape)
+        found[name] = jnp.asarray(flat[:, at : at + size].reshape(-1, *shape))
         at += size
     return found

@@ -36,7 +36,7 @@ class _Sweeper:
         profiles = dict(arrays.profiles)
         for name in operator.fields:
             shape = structure.array(name).shape
-            total = sum((lax.broadcasted_iota(jnp.int32, shape, axis) for axis in range(len(shape))), start=0)
+            total = jnp.sum(jnp.indices(shape), axis=0)
             profiles[free_mask(name)] = self.free[name]
             for colour in (0, 1):
                 profiles[colour_mask(name, colour)] = total % 2 == colour
