@@ -1,5 +1,6 @@
 """fdsolve: finite-difference solutions of partial differential equations, region by region, on JAX."""
 
+from . import adjoint as adjoint
 from . import boundary as boundary
 from . import kernels as kernels
 from . import schemes as schemes

@@ -1,9 +1,11 @@
 """The two doors: `plan` says what will run, `solve` runs it."""
 
+import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -11,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .adjoint import AbstractAdjoint
 from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .planning import Plan, make_plan, show_bytes, show_option
@@ -36,7 +39,9 @@ def plan(
     """What `solve` with the same arguments will run, and why; print it."""
     _check_kernel(kernel)
     _check_later(adjoint, monitors, progress)
-    return _with_kernels(make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel)[0]
+    return _with_kernels(
+        make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel, adjoint
+    )[0]
 
 
 def solve(
@@ -69,7 +74,7 @@ def solve(
     _check_kernel(kernel)
     _check_later(adjoint, monitors, progress)
     made, chosen = _with_kernels(
-        make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel
+        make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel, adjoint
     )
     arrays = Arrays(**made.operands)
     concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
@@ -88,7 +93,7 @@ def solve(
             raise
         except Exception as error:  # a kernel does not build: the next one, if it was not asked for
             give_up(chosen, error)
-            made, chosen = _with_kernels(made, kernel)
+            made, chosen = _with_kernels(made, kernel, adjoint)
     last = interiors(made.structure, carry[0])
     if concrete:
         _check_stepper(made, failed)
@@ -152,22 +157,33 @@ def _check_kernel(kernel: Any) -> None:
         raise DeclarationError(f"{error} A parameter called `kernel` goes into parameters=dict(kernel=...).") from None
 
 
-def _with_kernels(made: Plan, kernel: Any) -> tuple[Plan, tuple[Chosen, ...]]:
+def _with_kernels(made: Plan, kernel: Any, adjoint: Any) -> tuple[Plan, tuple[Chosen, ...]]:
     """The plan with the kernels of its operations, and how they were chosen."""
-    bare = replace(made.structure, kernels=())
+    bare = replace(made.structure, kernels=(), adjoint=adjoint)
     chosen = choose_kernels(bare, made.problem.scope.grid.space, kernel, made.operands)
-    lines = tuple(line for one in chosen for line in one.lines)
+    lines = tuple(line for one in chosen for line in one.lines) + _adjoint_lines(made, adjoint)
     structure = replace(bare, kernels=names_of(chosen))
     found = replace(made, structure=structure, kernels=lines, served=kernels_of(chosen), assembly=ASSEMBLY)
     return found, chosen
 
 
+def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ...]:
+    """What the plan prints of the adjoint, for the longest stretch without a save."""
+    levels = made.structure.saved_levels
+    if adjoint is None or made.problem.scope.grid.time is None:
+        return ()
+    marks = [0, *levels, made.structure.segments[-1].stop - 1]
+    longest = max(b - a for a, b in pairwise(sorted(marks)))
+    held = sum(
+        math.prod(one.padded_shape) * np.dtype(one.dtype).itemsize * max(one.kept, 1) for one in made.structure.carried
+    )
+    return (f"Adjoint: {adjoint.describe(longest, held)}",) if longest else ()
+
+
 def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:
-    if adjoint is not None:
-        raise DeclarationError(
-            "adjoint= takes None for now: gradients differentiate the run as it is. "
-            f"Got {show_option('adjoint', adjoint)}"
-        )
+    if adjoint is not None and not isinstance(adjoint, AbstractAdjoint):
+        got = f"the class {adjoint.__name__}" if isinstance(adjoint, type) else show_option("adjoint", adjoint)
+        raise DeclarationError(f"adjoint= takes an adjoint such as fd.adjoint.Checkpointed(snapshots=20), got {got}")
     for name, value, default in (("monitors", monitors, ()), ("progress", progress, False)):
         if not isinstance(value, type(default)) or value:
             raise DeclarationError(f"{name}= is not served yet; leave it out. Got {show_option(name, value)}")

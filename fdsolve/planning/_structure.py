@@ -75,7 +75,8 @@ class Structure:
     """Everything static about a run; equal structures share one compiled program.
 
     `kernels` names the kernel of an operation where it is not `slices`; `facts` are what systems of equations must
-    know, `asked` the solver that was asked for them.
+    know, `asked` the solver that was asked for them; `adjoint` says how derivatives of the march are taken (None: as
+    JAX does).
     """
 
     arrays: tuple[Array, ...]
@@ -93,6 +94,7 @@ class Structure:
     kernels: tuple[tuple[str, str], ...] = ()
     facts: Facts | None = None
     asked: Any = None
+    adjoint: Any = None
 
     def kernel(self, operation: str) -> str:
         """The kernel of an operation."""

@@ -185,6 +185,8 @@ def _run_segment(
     advance: Advance = partial(_march, step, turn)
     if (kernel := _march_kernel(structure, segment)) is not None:
         turn, advance = 1, partial(_march_by_kernel, kernel, structure, segment, axes, arrays, advance)
+    if structure.adjoint is not None:
+        turn, advance = 1, _by_adjoint(structure, segment, arrays, axes, prepared, systems)
     if turn > 1:
         carry = (_with_spare(carry[0]), carry[1])
     if len(gaps) > MAX_RUNS:
@@ -199,6 +201,32 @@ def _run_segment(
     if at < segment.stop:
         carry = advance(carry, at, segment.stop - at)
     return (_without_spare(carry[0]), carry[1]) if turn > 1 else carry, saved
+
+
+def _by_adjoint(
+    structure: Structure, segment: Segment, arrays: Arrays, axes: tuple[str, ...], prepared: Any, systems: Systems
+) -> Advance:
+    """The march of a segment under its adjoint; all arrays that steps use are handed to it."""
+    keys = tuple(systems)
+
+    def step(consts: Any, carry: Carry, number: Any) -> Carry:
+        own, ready, made = consts
+        known = dict(zip(keys, made, strict=True))
+        return recorded(structure, axes, own, partial(_step, structure, segment, own, axes, ready, known))(
+            carry, number
+        )
+
+    kernel, quick = _march_kernel(structure, segment), None
+    if kernel is not None:
+
+        def quick(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
+            one = partial(step, consts)
+            return _march_by_kernel(
+                kernel, structure, segment, axes, consts[0], partial(_march, one, 1), carry, start, count
+            )
+
+    consts = (arrays, prepared, tuple(systems.values()))
+    return lambda carry, start, count: structure.adjoint.march(step, consts, carry, start, count, quick)
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:

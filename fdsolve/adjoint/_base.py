@@ -1,0 +1,51 @@
+"""What an adjoint is: a march along time that knows how its derivatives are to be taken."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+Step = Callable[[Any, Any, Any], Any]
+"""(constants, carry, number of the level) ↦ carry, all pytrees of arrays."""
+March = Callable[[Any, Any, Any, int], Any]
+"""(constants, carry, first level, number of levels) ↦ carry."""
+
+
+class AbstractAdjoint(ABC):
+    """How the derivative of many steps is computed: static data. The step is handed to it; it knows of no problem."""
+
+    @abstractmethod
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        """The carry after `count` steps from level `start` on; differentiable with respect to constants and carry.
+
+        `quick` does the same as many steps one after the other, sooner; its derivative is not asked for where the
+        adjoint has its own.
+        """
+
+    def describe(self, count: int, state_bytes: int) -> str:
+        """What the plan prints for so many steps of a state of so many bytes."""
+        return repr(self)
+
+
+def plain(step: Step, consts: Any, carry: Any, start: Any, count: int) -> Any:
+    """`count` steps, one after the other."""
+    start = jnp.asarray(start)
+    numbers = start + jnp.arange(count, dtype=start.dtype)
+    return lax.scan(lambda c, number: (step(consts, c, number), None), carry, numbers)[0]
+
+
+def split(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """The leaves of a tree that have derivatives, and the tree with these put in."""
+    leaves, form = jax.tree.flatten(tree)
+    places = [k for k, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]
+
+    def join(moving: list[Any]) -> Any:
+        whole = list(leaves)
+        for place, leaf in zip(places, moving, strict=True):
+            whole[place] = leaf
+        return form.unflatten(whole)
+
+    return [leaves[k] for k in places], join

@@ -1,0 +1,125 @@
+"""Binomial checkpointing: the least work there is, and the same derivatives as without it."""
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.adjoint._revolve import least_forward, make_schedule
+from fdsolve.schemes import laplacian
+
+
+@cache
+def least(steps: int, states: int) -> int:
+    """The least steps forward, by trying all places for the next state."""
+    if steps <= 1:
+        return 0
+    if states == 1:
+        return steps * (steps - 1) // 2
+    return min(cut + least(steps - cut, states - 1) + least(cut, states) for cut in range(1, steps))
+
+
+@pytest.mark.parametrize("states", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("steps", [1, 2, 3, 8, 21, 40])
+def test_a_schedule_reverses_every_step_with_the_least_work(steps: int, states: int) -> None:
+    made, slots, done = make_schedule(steps, states), {0: 0}, []
+    for i in range(steps):
+        for j in range(made.first[i], made.first[i + 1]):
+            assert slots[int(made.source[j])] == made.at[j]
+            assert made.target[j] < states
+            slots[int(made.target[j])] = int(made.at[j] + made.length[j])
+        assert slots[int(made.source_last[i])] == made.at_last[i]
+        done.append(int(made.at_last[i] + made.length_last[i]))
+    assert done == list(range(steps - 1, -1, -1))
+    assert made.forward == least(steps, states) == least_forward(steps, states)
+
+
+def burgers(levels: int = 14) -> fd.Field:
+    """A nonlinear march with a coefficient that varies and a wall that moves."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=levels), x=fd.Axis(0.0, 1.0, num=12)))
+    u[...] = fd.rate(lambda u, nu: nu[...] * laplacian(u) - u[...] * 6.0 * (u["x+1"] - u["x-1"]))
+    u[0] = lambda x, a: a * jnp.sin(np.pi * x)
+    u[dict(x=0)] = fd.boundary.Dirichlet(lambda t: 3.0 * t)
+    u[dict(x=-1)] = fd.boundary.Neumann(0.1)
+    return u
+
+
+def loss(adjoint: Any, save: Any = None, stepper: Any = None) -> Any:
+    """A scalar of amplitude and viscosity."""
+    u = burgers()
+
+    def of(parameters: dict[str, Any]) -> Any:
+        solution = fd.solve(u, adjoint=adjoint, save=save or fd.final(), stepper=stepper, **parameters)
+        return jnp.sum(jnp.sin(3 * solution["u"]))
+
+    return of
+
+
+POINT = dict(a=jnp.asarray(0.7), nu=jnp.linspace(0.1, 0.2, 12))
+
+
+@pytest.mark.parametrize("save", [None, fd.every(4)], ids=["the last level", "some levels"])
+@pytest.mark.parametrize("snapshots", [1, 3])
+def test_gradients_are_those_without_it(snapshots: int, save: Any) -> None:
+    expected = jax.jit(jax.grad(loss(None, save)))(POINT)
+    found = jax.jit(jax.grad(loss(fd.adjoint.Checkpointed(snapshots=snapshots), save)))(POINT)
+    for name in POINT:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-13)
+
+
+def test_multistep_memory_passes_through() -> None:
+    stepper = fd.schemes.AdamsBashforth(2)
+    expected = jax.jit(jax.grad(loss(fd.adjoint.Full(), None, stepper)))(POINT)
+    found = jax.jit(jax.grad(loss(fd.adjoint.Checkpointed(), None, stepper)))(POINT)
+    for name in POINT:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-13)
+
+
+def test_forward_mode_and_second_derivatives() -> None:
+    direction = dict(a=jnp.asarray(0.3), nu=jnp.ones(12))
+    checkpointed = loss(fd.adjoint.Checkpointed(snapshots=3))
+    gradient = jax.grad(checkpointed)(POINT)
+    along = jax.jvp(checkpointed, (POINT,), (direction,))[1]
+    inner = sum(jnp.sum(gradient[name] * direction[name]) for name in POINT)
+    np.testing.assert_allclose(along, inner, rtol=1e-12)
+    curved = jax.jvp(jax.grad(checkpointed), (POINT,), (direction,))[1]
+    expected = jax.jvp(jax.grad(loss(None)), (POINT,), (direction,))[1]
+    for name in POINT:
+        np.testing.assert_allclose(curved[name], expected[name], rtol=1e-10, atol=1e-11)
+
+
+def test_memory_is_that_of_the_states_kept() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=401), x=fd.Axis(0.0, 1.0, num=2000)))
+    u[...] = lambda u, k: u["t-1"] + k * jnp.sin(u["t-1", "x+1"] - u["t-1", "x-1"])
+    u[0] = lambda x: jnp.sin(x)
+    u[dict(x=[0, -1])] = 0.0
+
+    def temporary(adjoint: Any) -> int:
+        of = jax.grad(lambda k: jnp.sum(fd.solve(u, k=k, adjoint=adjoint, save=fd.final())["u"] ** 2))
+        found = jax.jit(of).lower(0.1).compile().memory_analysis()
+        assert found is not None
+        return int(found.temp_size_in_bytes)
+
+    state = 2000 * 8
+    assert temporary(fd.adjoint.Checkpointed(snapshots=10)) < 50 * state
+    assert temporary(fd.adjoint.Full()) > 400 * state
+
+
+def test_the_plan_says_what_is_kept_and_computed_again() -> None:
+    shown = str(fd.plan(burgers(), a=0.7, nu=0.1, save=fd.final(), adjoint=fd.adjoint.Checkpointed(snapshots=4)))
+    assert "Adjoint: Checkpointed(snapshots=4, memory=None): keeps 4 states of 13, 416 bytes" in shown
+
+
+def test_messages() -> None:
+    with pytest.raises(fd.DeclarationError, match=r"adjoint= takes an adjoint such as .* got the class Full"):
+        fd.solve(burgers(), a=0.7, nu=0.1, adjoint=fd.adjoint.Full)
+    with pytest.raises(fd.DeclarationError, match=r"snapshots= or memory=, not both"):
+        fd.adjoint.Checkpointed(snapshots=2, memory=100)
+    with pytest.raises(fd.DeclarationError, match=r"snapshots= is a whole number of at least 1, got 0"):
+        fd.adjoint.Checkpointed(snapshots=0)
+    with pytest.raises(fd.RunError, match=r"holds no state of \d+ bytes. Give at least memory=\d+"):
+        fd.solve(burgers(), a=0.7, nu=0.1, save=fd.final(), adjoint=fd.adjoint.Checkpointed(memory=10))
