@@ -24,14 +24,17 @@ def pins(matrix: StencilMatrix, axes: Sequence[int]) -> Vector:
     scale = _reduced(size, axes)
     found = {name: jnp.zeros_like(ones[name]) for name in names}
     alone = jnp.zeros(scale.shape, bool)
-    for name in names:
-        unit = {other: ones[other] if other == name else jnp.zeros_like(ones[other]) for other in names}
-        floats = _vanishes(matrix, back, unit, scale, axes)
+    alike = [{name} for name in names] + ([set(names)] if len(names) > 1 else [])
+    units = {
+        name: jnp.stack([ones[name] if name in group else jnp.zeros_like(ones[name]) for group in alike])
+        for name in names
+    }
+    vanish = jax.vmap(lambda unit: _vanishes(matrix, back, unit, scale, axes))(units)
+    for name, floats in zip(names, vanish, strict=False):
         alone = alone | floats
         found[name] = jnp.where(_first(matrix.free[name], axes) & floats, scale, 0).astype(matrix.layout.dtype)
     if len(names) > 1:
-        together = _vanishes(matrix, back, ones, scale, axes) & ~alone
-        pin = jnp.where(_first(matrix.free[names[0]], axes) & together, scale, 0)
+        pin = jnp.where(_first(matrix.free[names[0]], axes) & vanish[-1] & ~alone, scale, 0)
         found[names[0]] = found[names[0]] + pin.astype(matrix.layout.dtype)
     return found
 
