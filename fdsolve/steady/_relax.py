@@ -14,7 +14,7 @@ from ..errors import DeclarationError, PlanningError, RunError
 from ..planning import METHODS, Plan, Relaxation, Solve, describe_sweep, make_plan, plan_relaxation
 from ..solution import LastLevel, Solution
 from ..solvers import Report
-from ..stepping import Log, Operator, hidden_points, prepare_operator, read_start, relax_for, relax_until
+from ..stepping import ASSEMBLY, Log, Operator, hidden_points, prepare_operator, read_start, relax_for, relax_until
 from ._holes import mark_holes
 
 MOST = 100_000
@@ -60,7 +60,7 @@ def relax(
     """
     if parameters is not None and not isinstance(parameters, Mapping):
         raise DeclarationError(f"parameters= takes a dict of parameters by name, got {parameters!r}.")
-    plan = make_plan(fields, {**(parameters or {}), **keywords}, None, None)
+    plan = replace(make_plan(fields, {**(parameters or {}), **keywords}, None, None), assembly=ASSEMBLY)
     _check_steady(plan)
     operator, arrays = prepare_operator(plan)
     assert operator.stage is not None

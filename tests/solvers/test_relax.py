@@ -113,14 +113,12 @@ def test_over_relaxation_is_faster_and_starts_where_told() -> None:
 
 
 def test_complex_and_single_precision() -> None:
-    for dtype, until, close in (("complex128", 1e-10, 1e-9), ("float32", 1e-5, 1e-4)):
-        c = fd.Field("c", fd.Grid(x=fd.Axis(0.0, 1.0, num=9)), dtype=dtype)
-        shift = 5j if dtype == "complex128" else 5.0
-        c[...] = fd.residual(lambda c, x, shift=shift: laplacian(c) + shift * c + x)
-        c[dict(x=[0, -1])] = 0.0
-        found = fd.relax(c, until=until)["c"]
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found, fd.solve(c)["c"], atol=close)
+    c = fd.Field("c", fd.Grid(x=fd.Axis(0.0, 1.0, num=9)), dtype="complex64")
+    c[...] = fd.residual(lambda c, x: laplacian(c) + 5j * c + x)
+    c[dict(x=[0, -1])] = 0.0
+    found = fd.relax(c, until=1e-5)["c"]
+    assert found.dtype == "complex64"
+    np.testing.assert_allclose(found, fd.solve(c)["c"], atol=1e-5)
 
 
 def test_derivatives() -> None:
@@ -143,7 +141,9 @@ def test_batches_and_traced_failure() -> None:
 
 
 def test_the_plan_tells_the_order() -> None:
-    assert "wavefront" in str(fd.relax(reaction(), sweeps=SWEEPS, every=3, k=K).plan)
+    plan = fd.relax(reaction(), sweeps=SWEEPS, every=3, k=K).plan
+    assert "wavefront" in str(plan)
+    assert len(plan.unknowns()) == (NUM - 1) * NUM
 
 
 def line(rule: Callable[..., jax.Array]) -> fd.Field:
