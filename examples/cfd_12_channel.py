@@ -70,7 +70,7 @@ fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for n in (20, 60, 120, 250, STEPS):
     ax.plot(history[n, 20], y_axis.points, color=plt.get_cmap("viridis")(n / STEPS), label=f"t = {n * step:.2f}")
 ax.plot(steady[20], y_axis.points, "k--", label="steady")
-ax.set(xlabel="u", ylabel="y", xlim=(0, None), ylim=(0, 2), title="Flow along a channel")
+ax.set(xlabel="u", ylabel="y", xlim=(0, 6.5), ylim=(0, 2), title="Flow along a channel")
 ax.legend(frameon=False)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/cfd_12_channel.png", dpi=150)

@@ -71,7 +71,7 @@ for log_d, color, text in ((one, "0.6", f"one, RMSE {rmse:.3f} °C"), (fitted, "
 left.set(xlabel="diffusivity (10⁻⁷ m²/s)", ylabel="depth (cm)", ylim=(225, 5), xlim=(0, None))
 right.plot(record.t, observed[:, 4], color="#21918c", lw=3, alpha=0.4, label="measured")
 right.plot(record.t, march(fitted)[:, sensors[4]], color="#21918c", lw=1, label="computed")
-right.set(ylabel="temperature (°C)", title=f"{100 * depths[5]:.0f} cm", xlim=record.t[[0, -1]])
+right.set(ylabel="temperature (°C)", title=f"{100 * depths[5]:.0f} cm", xticks=record.t.values[::336])
 for ax in (left, right):
     ax.legend(frameon=False)
 Path("out").mkdir(exist_ok=True)
