@@ -152,11 +152,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
     _check_options(stepper, save, solver)
     save, listening = split_saves(save)
-    if isinstance(solver, Continuation):
-        parameters = _with_real(parameters, solver.parameter)
-    problem = take_snapshot(fields, parameters)
-    if isinstance(solver, Continuation):
-        solver.key(problem.store.wholes)
+    problem = _snapshot(fields, parameters, solver)
     phases, of_level = make_phases(problem)
     compiled = compile_phases(problem, phases, of_level, staged=stepper is not None and stepper.at_levels)
     rated = list(dict.fromkeys(piece.field for pieces in compiled.phases for piece in pieces.rates))
@@ -215,11 +211,16 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     )
 
 
-def _with_real(parameters: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Parameters of which one, that will be varied, is no whole number: those are part of the structure."""
-    value = parameters.get(name)
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return {**parameters, name: float(value)} if whole else parameters
+def _snapshot(fields: Any, parameters: Mapping[str, Any], solver: Any) -> Problem:
+    """The problem; a parameter that will be varied is made a real number: whole ones are part of the structure."""
+    if not isinstance(solver, Continuation):
+        return take_snapshot(fields, parameters)
+    value = parameters.get(solver.parameter)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        parameters = {**parameters, solver.parameter: float(value)}
+    problem = take_snapshot(fields, parameters)
+    solver.key(problem.store.wholes)
+    return problem
 
 
 def show_option(name: str, value: Any) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError, RunError
-from ..planning import METHODS, Plan, Relaxation, Solve, describe_sweep, make_plan, plan_relaxation
+from ..kernels import Arrays
+from ..planning import METHODS, Plan, Relaxation, Solve, Structure, describe_sweep, make_plan, plan_relaxation
 from ..solution import LastLevel, Solution
 from ..solvers import Report
 from ..stepping import ASSEMBLY, Log, Operator, hidden_points, prepare_operator, read_start, relax_for, relax_until
@@ -71,16 +72,8 @@ def relax(
     axes, masks = plan.problem.scope.grid.space, plan.problem.store.masks
     structure = plan_relaxation(plan.structure, operator.stage, axes, method, masks)
     arrays = replace(arrays, consts=[rule.consts for rule in structure.rules])
-    if until is None:
-        found = relax_for(operator, structure, sweeps, every, arrays, base, factor)
-        reached = jnp.asarray(False)
-    else:
-        goal = jnp.asarray(until, _real_dtype(operator))
-        found = relax_until(operator, structure, sweeps, every, arrays, base, factor, goal)
-        reached = found.residual <= goal
+    found, reached = _sweep(operator, structure, arrays, base, factor, (sweeps, every, until))
     concrete = not isinstance(found.residual, Tracer)
-    if concrete:
-        _check_result(operator, found, reached, until)
     values = found.fields
     if until is not None and not concrete:
         values = {name: _spoiled(one, reached) for name, one in values.items()}
@@ -88,6 +81,23 @@ def relax(
     return _solution(
         plan, operator, arrays, values, found, reached, Relaxation(method, describe_sweep(structure, count))
     )
+
+
+def _sweep(
+    operator: Operator, structure: Structure, arrays: Arrays, base: Any, factor: jax.Array, ends: tuple[int, int, Any]
+) -> tuple[Any, jax.Array]:
+    """What the sweeps gave, and whether they reached what was asked for; refused where it can be told that they did
+    not."""
+    sweeps, every, until = ends
+    if until is None:
+        found, reached = relax_for(operator, structure, sweeps, every, arrays, base, factor), jnp.asarray(False)
+    else:
+        goal = jnp.asarray(until, _real_dtype(operator))
+        found = relax_until(operator, structure, sweeps, every, arrays, base, factor, goal)
+        reached = found.residual <= goal
+    if not isinstance(found.residual, Tracer):
+        _check_result(operator, found, reached, until)
+    return found, reached
 
 
 def _solution(
