@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -103,45 +104,43 @@ def corners(parity: Parity) -> tuple[Offset, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """Interpolation from coarse points, and its transpose.
+    """Interpolation P from coarse points, and restriction R, its transpose where A is symmetric.
 
-    `weights`, by field: (terms of the coarsening, *coarse shape); of coarse points 1 where they are unknown. `columns`
-    are the same numbers at the coarse points that they belong to: term (p, q) is the weight of coarse point I in fine
-    point 2(I − q) + p.
+    `weights`, by field of the fine and of the coarse points: (terms of the coarsening, *coarse shape); of coarse points
+    1 where they are unknown. `columns` are those of the restriction at the coarse points that they belong to: term
+    (p, q) is the weight of coarse point I in fine point 2(I − q) + p.
     """
 
     coarsening: Coarsening
-    weights: dict[str, jax.Array]
-    columns: dict[str, jax.Array]
+    weights: dict[tuple[str, str], jax.Array]
+    columns: dict[tuple[str, str], jax.Array]
 
     def prolong(self, coarse: Vector) -> Vector:
         """P e: values at all points of the fine grid."""
-        return {name: self._prolong(self.weights[name], coarse[name]) for name in coarse}
-
-    def _prolong(self, weights: jax.Array, coarse: jax.Array) -> jax.Array:
-        wide, shape = self.coarsening.extend(coarse), coarse.shape
-        parts: dict[Parity, jax.Array] = {}
-        for (parity, corner), weight in zip(self.coarsening.terms, weights, strict=True):
-            there = lax.slice(wide, corner, [n + c for n, c in zip(shape, corner, strict=True)])
-            parts[parity] = parts[parity] + weight * there if parity in parts else weight * there
-        return self.coarsening.spread(list(parts.values()))
+        shape, wide = self.coarsening.coarse_shape, {n: self.coarsening.extend(c) for n, c in coarse.items()}
+        parts: dict[tuple[str, Parity], jax.Array] = {}
+        for (row, column), weights in self.weights.items():
+            for (parity, corner), weight in zip(self.coarsening.terms, weights, strict=True):
+                there = lax.slice(wide[column], corner, [n + c for n, c in zip(shape, corner, strict=True)])
+                _add(parts, (row, parity), weight * there)
+        return {name: self.coarsening.spread([parts[name, p] for p in self.coarsening.classes]) for name in coarse}
 
     def restrict(self, fine: Vector) -> Vector:
-        """Pᵀ r (without conjugation)."""
-        return {name: self._restrict(self.columns[name], fine[name]) for name in fine}
+        """R r, the transpose (without conjugation) of the interpolation of Aᵀ."""
+        coarsening, found = self.coarsening, dict[str, jax.Array]()
+        wide = {n: lax.optimization_barrier(coarsening.before(coarsening.fill(r, 0))) for n, r in fine.items()}
+        for (row, column), weights in self.columns.items():
+            for (parity, corner), weight in zip(coarsening.terms, weights, strict=True):
+                triples = list(zip(parity, corner, coarsening.halved, strict=True))
+                start = [p - 2 * q + 1 if h else 0 for p, q, h in triples]
+                stop = [s + 2 * n - 1 if h else n for s, n, (_, _, h) in zip(start, weight.shape, triples, strict=True)]
+                part = lax.slice(wide[row], start, stop, [2 if h else 1 for h in coarsening.halved])
+                _add(found, column, weight * part)
+        return {name: found[name] for name in fine}
 
-    def _restrict(self, columns: jax.Array, fine: jax.Array) -> jax.Array:
-        coarsening = self.coarsening
-        wide = lax.optimization_barrier(coarsening.before(coarsening.fill(fine, 0)))
-        total = None
-        for (parity, corner), weight in zip(coarsening.terms, columns, strict=True):
-            triples = list(zip(parity, corner, coarsening.halved, strict=True))
-            start = [p - 2 * q + 1 if h else 0 for p, q, h in triples]
-            stop = [s + 2 * n - 1 if h else n for s, n, (_, _, h) in zip(start, weight.shape, triples, strict=True)]
-            part = weight * lax.slice(wide, start, stop, [2 if h else 1 for h in coarsening.halved])
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+
+def _add(found: dict[Any, jax.Array], key: Any, part: jax.Array) -> None:
+    found[key] = found[key] + part if key in found else part
 
 
 jax.tree_util.register_dataclass(Transfer, data_fields=["weights", "columns"], meta_fields=["coarsening"])
@@ -151,10 +150,39 @@ def transfer_of(matrix: StencilMatrix, coarsening: Coarsening) -> Transfer:
     """Interpolation weighted by a matrix whose stencils reach one point (Dendy, J. Comput. Phys. 48 (1982) 366).
 
     At a point that is odd along the axes S, the row of the matrix is summed along the other axes, and the value that
-    satisfies it without a right-hand side is taken, the points with fewer odd axes being interpolated before.
+    satisfies it without a right-hand side is taken, the points with fewer odd axes being interpolated before. Where
+    fields read each other all this is done with the rows of all fields at a point at once. The restriction is the
+    transpose of the interpolation that Aᵀ has (Dendy, Appl. Math. Comput. 13 (1983) 261).
     """
-    weights = {name: lax.optimization_barrier(_field_weights(matrix, coarsening, name)) for name in matrix.layout.fields}
-    return Transfer(coarsening, weights, {name: _columns(array, coarsening) for name, array in weights.items()})
+    weights, columns, names = {}, {}, matrix.layout.fields
+    for group in [names] if _coupled(matrix.layout) else [(name,) for name in names]:
+        offsets, values = _both_ways(*_stacked(matrix, group), matrix.layout.wraps)
+        free = jnp.stack([matrix.free[name] for name in group])
+        found = jax.vmap(lambda v, o=offsets, f=free: _weights(o, v, f, coarsening))(values)
+        found = lax.optimization_barrier(found)
+        for (i, row), (j, column) in product(enumerate(group), repeat=2):
+            weights[row, column] = found[0, :, i, j]
+            columns[row, column] = _columns(found[1, :, i, j], coarsening)
+    return Transfer(coarsening, weights, columns)
+
+
+def _both_ways(
+    offsets: tuple[Offset, ...], values: jax.Array, wraps: Sequence[bool]
+) -> tuple[tuple[Offset, ...], jax.Array]:
+    """The entries of a matrix and of its transpose: (2, offsets, fields, fields, *shape)."""
+    every = offsets + tuple(sorted({tuple(-x for x in o) for o in offsets} - set(offsets)))
+    zero = jnp.zeros(values.shape[1:], values.dtype)
+    own = [values[offsets.index(o)] if o in offsets else zero for o in every]
+    turned = []
+    for o in every:
+        there = shifts(own[every.index(tuple(-x for x in o))], [(0, 0, *o)], zero.shape, (False, False, *wraps))[0]
+        turned.append(jnp.swapaxes(there, 0, 1))
+    return every, lax.optimization_barrier(jnp.stack([jnp.stack(own), jnp.stack(turned)]))
+
+
+def _coupled(layout: MatrixLayout) -> bool:
+    """Whether fields read each other."""
+    return any(row != column for row, column, _ in layout.blocks)
 
 
 def _columns(weights: jax.Array, coarsening: Coarsening) -> jax.Array:
@@ -182,7 +210,7 @@ def own_block(matrix: StencilMatrix, name: str) -> tuple[tuple[Offset, ...], jax
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The entries of collapsed rows beside their centres, as tables: each odd class with each offset along its odd axes.
+    """The entries of collapsed rows beside their centres, as tables: each class with each offset along its odd axes.
 
     All tables are of numbers; classes are those of `Coarsening.classes` from the second on.
     """
@@ -201,8 +229,8 @@ class _Pairs:
         return [(p, o) for p, o in every if any(o)]
 
     def sums(self, offsets: Sequence[Offset]) -> list[tuple[int, ...]]:
-        """For each class and each offset of the matrix: the offset's number, the row it adds to, those of the centre and
-        of the sum round it (a spare one for the centre itself), the class, the place of the column's first point."""
+        """For each class and each offset of the matrix: the offset's number, the row it adds to, those of the centre
+        and of the sum round it (a spare one for the centre), the class, the place of the column's first point."""
         count, found = len(self.rows), []
         for number, parity in enumerate(self.classes):
             centre = count + number
@@ -236,64 +264,112 @@ def _at(array: jax.Array, index: jax.Array) -> jax.Array:
     return lax.dynamic_index_in_dim(array, index, 0, keepdims=False)
 
 
-def _field_weights(matrix: StencilMatrix, coarsening: Coarsening, name: str) -> jax.Array:
-    """Loops over small tables: written out, the same sums take many times as long to compile."""
-    free, shape, pairs = matrix.free[name], coarsening.coarse_shape, _Pairs(coarsening)
-    entries, inverse = _collapsed(matrix, coarsening, name)
-    first = coarsening.extend(coarsening.pick(free, (0,) * free.ndim).astype(entries.dtype))
-    start = jnp.pad(first[None], [(0, len(coarsening.terms) - 1), *((0, 0) for _ in shape)])
+def _weights(offsets: tuple[Offset, ...], values: jax.Array, free: jax.Array, coarsening: Coarsening) -> jax.Array:
+    """(terms, fields, fields, *coarse shape), by loops over small tables: written out, the same sums take many times
+    as long to compile."""
+    shape, pairs, some = coarsening.coarse_shape, _Pairs(coarsening), len(free)
+    entries, inverse = _collapsed(offsets, values, free, coarsening)
+    known = list(coarsening.pick(free, (0,) * len(shape)).astype(entries.dtype))
+    first = coarsening.extend(_matrices([[d if i == j else jnp.zeros_like(d) for j in range(some)]
+                                         for i, d in enumerate(known)]))  # fmt: skip
+    start = jnp.pad(first[None], [(0, len(coarsening.terms) - 1)] + [(0, 0)] * first.ndim)
 
     def add(found: jax.Array, places: jax.Array) -> tuple[jax.Array, None]:
         weight, number, kind, column, *move = places
-        there = lax.dynamic_slice(found, [column, *move], (1, *shape))[0]
-        here = lax.slice(_at(found, weight), (0,) * len(shape), shape)
-        own = coarsening.extend(here - _at(entries, number) * _at(inverse, kind) * there)
-        return lax.dynamic_update_index_in_dim(found, own, weight, 0), None
+        none = jnp.zeros((), move[0].dtype)
+        there = lax.dynamic_slice(found, [column, none, none, *move], (1, some, some, *shape))[0]
+        here = lax.slice(_at(found, weight), (0,) * first.ndim, (some, some, *shape))
+        own = here - _times(_at(inverse, kind), _times(_at(entries, number), there))
+        return lax.dynamic_update_index_in_dim(found, coarsening.extend(own), weight, 0), None
 
     found = lax.scan(add, start, _table(pairs.products()))[0]
-    return lax.slice(found, (0,) * found.ndim, (len(found), *shape))
+    return lax.slice(found, (0,) * found.ndim, (*found.shape[:3], *shape))
 
 
-def _collapsed(matrix: StencilMatrix, coarsening: Coarsening, name: str) -> tuple[jax.Array, jax.Array]:
-    """Rows of each class summed along its even axes: the entries of `_Pairs`, and 1 over the centre of each class.
+def _matrices(rows: list[list[jax.Array]]) -> jax.Array:
+    """(fields, fields, …) from arrays; without stacking where there is one."""
+    if len(rows) == 1:
+        return rows[0][0][None, None]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _times(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Products of the small matrices whose axes come first."""
+    first, *rest = (x[:, b, None] * y[None, b] for b in range(len(y)))
+    return sum(rest, start=first)
+
+
+def _collapsed(
+    offsets: tuple[Offset, ...], values: jax.Array, free: jax.Array, coarsening: Coarsening
+) -> tuple[jax.Array, jax.Array]:
+    """Rows of each class summed along its even axes: the entries of `_Pairs`, and the inverse of each class' centres;
+    both (…, fields, fields, *coarse shape).
 
     An entry beside a point that is not unknown goes to the centre: nothing can be interpolated from there. Beside a
     wall along an even axis the sum has what the wall adds to the diagonal, which says nothing of how the solution
-    varies along the odd axes: where both neighbours along each odd axis are there the weights add up to 1.
+    varies along the odd axes: where both neighbours along each odd axis are there the weights add up to 1. Not so where
+    the centre is the smaller, if not by much: columns of a transposed matrix have other scales.
     """
-    pairs, shape = _Pairs(coarsening), coarsening.coarse_shape
-    offsets, values = own_block(matrix, name)
+    pairs, shape, some = _Pairs(coarsening), coarsening.coarse_shape, len(free)
     steps = [2 if h else 1 for h in coarsening.halved]
     spans = [2 * m - 1 if h else m for m, h in zip(shape, coarsening.halved, strict=True)]
-    values, free = coarsening.fill(values, 0), coarsening.fill(matrix.free[name], 1)
+    values, free = coarsening.fill(values, 0), coarsening.fill(free, 1)
     count, kinds = len(pairs.rows), len(pairs.classes)
 
     def add(sums: jax.Array, places: jax.Array) -> tuple[jax.Array, None]:
         number, row, centre, around, *starts = places
         parity, first = starts[: len(shape)], starts[len(shape) :]
-        value = lax.dynamic_slice(values, [number, *parity], (1, *spans))
-        value = lax.slice(value, (0,) * value.ndim, value.shape, (1, *steps))[0]
-        there = lax.slice(lax.dynamic_slice(free, first, spans), (0,) * len(shape), spans, steps)
-        for place, part in (row, jnp.where(there, value, 0)), (centre, jnp.where(there, 0, value)):
+        none = jnp.zeros((), row.dtype)
+        value = lax.dynamic_slice(values, [number, none, none, *parity], (1, some, some, *spans))
+        value = lax.slice(value, (0,) * value.ndim, value.shape, (1, 1, 1, *steps))[0]
+        there = lax.dynamic_slice(free, [none, *first], (some, *spans))
+        there = lax.slice(there, (0,) * there.ndim, there.shape, (1, *steps))[None]
+        near, lost = jnp.where(there, value, 0), jnp.where(there, 0, value)
+        for place, part in (row, near), (centre, lost), (around, near):
             sums = lax.dynamic_update_index_in_dim(sums, _at(sums, place) + part, place, 0)
-        own = _at(sums, around) + jnp.where(there, value, 0)
-        return lax.dynamic_update_index_in_dim(sums, own, around, 0), None
+        return sums, None
 
-    start = jnp.zeros((count + 2 * kinds + 1, *shape), values.dtype)
+    start = jnp.zeros((count + 2 * kinds + 1, some, some, *shape), values.dtype)
     sums = lax.scan(add, start, _table(pairs.sums(offsets)))[0]
     entries, centre, near = sums[:count], sums[count : count + kinds], sums[count + kinds : count + 2 * kinds]
-    held = (entries != 0).astype(jnp.int32)
-    straight = [[p == q and sum(map(abs, o)) == 1 for q, o in pairs.rows] for p in pairs.classes]
-    missing = [
-        sum((1 - held[t] for t, s in enumerate(row) if s and not all(p)), start=jnp.full(shape, all(p), jnp.int32))
-        for p, row in zip(pairs.classes, straight, strict=True)
-    ]
-    centre = jnp.where((jnp.stack(missing) == 0) & (near != 0), -near, centre)
-    return entries, jnp.where(centre == 0, 0, 1 / jnp.where(centre == 0, 1, centre))
+    both = []
+    for number, parity in enumerate(pairs.classes):
+        straight = [t for t, (p, o) in enumerate(pairs.rows) if p == parity and sum(map(abs, o)) == 1]
+        held = jnp.stack([near[number, i, i] != 0 for i in range(some)])
+        for t in straight:
+            held = held & jnp.stack([entries[t, i, i] != 0 for i in range(some)])
+        size, round_it = (jnp.stack([jnp.abs(part[number, i, i]) for i in range(some)]) for part in (centre, near))
+        held = held & ((size >= round_it) | (2 * size < round_it))
+        both.append(held if not all(parity) else jnp.zeros_like(held))
+    return entries, _inverses(jnp.where(jnp.stack(both)[:, :, None], -near, centre))
+
+
+def _inverses(centre: jax.Array) -> jax.Array:
+    """The inverses of the matrices whose axes are the second and third; zero where a diagonal is."""
+    if centre.shape[1] == 1:
+        return jnp.where(centre == 0, 0, 1 / jnp.where(centre == 0, 1, centre))
+    moved = jnp.moveaxis(centre, (1, 2), (-2, -1))
+    held = jnp.diagonal(moved, axis1=-2, axis2=-1) != 0
+    pairs = held[..., :, None] & held[..., None, :]
+    inverse = jnp.linalg.inv(jnp.where(pairs, moved, jnp.eye(centre.shape[1], dtype=centre.dtype)))
+    return jnp.moveaxis(jnp.where(pairs & jnp.isfinite(inverse), inverse, 0), (-2, -1), (1, 2))
+
+
+def _stacked(matrix: StencilMatrix, names: Sequence[str]) -> tuple[tuple[Offset, ...], jax.Array]:
+    """The offsets of all blocks among fields, and the entries: (offsets, fields, fields, *shape)."""
+    if len(names) == 1:
+        offsets, values = own_block(matrix, names[0])
+        return offsets, values[:, None, None]
+    held: dict[tuple[Offset, str, str], jax.Array] = {}
+    for (row, column, offsets), values in zip(matrix.layout.blocks, matrix.values, strict=True):
+        held |= {(o, row, column): value for o, value in zip(offsets, values, strict=True)}
+    every = tuple(sorted({o for o, _, _ in held}))
+    zero = jnp.zeros(matrix.layout.shapes[0], matrix.layout.dtype)
+    return every, jnp.stack([_matrices([[held.get((o, r, c), zero) for c in names] for r in names]) for o in every])
 
 
 def galerkin(matrix: StencilMatrix, transfer: Transfer) -> StencilMatrix:
-    """Pᵀ A P, in stencil form on the coarse grid.
+    """R A P, in stencil form on the coarse grid.
 
     From its products with vectors: written out as sums of products of arrays it takes XLA minutes to compile.
     """
@@ -309,9 +385,11 @@ def galerkin(matrix: StencilMatrix, transfer: Transfer) -> StencilMatrix:
 
 
 def coarse_layout(layout: MatrixLayout, coarsening: Coarsening) -> MatrixLayout:
-    """The layout of Pᵀ A P: boxes that reach as far as the finer stencils, one point where they reach one."""
-    blocks = []
-    for row, column, offsets in layout.blocks:
+    """The layout of R A P: boxes that reach as far as the finer stencils, one point where they reach one."""
+    blocks, held = [], {(row, column): offsets for row, column, offsets in layout.blocks}
+    if _coupled(layout):
+        held = {pair: held.get(pair, ()) for pair in product(layout.fields, layout.fields)}
+    for (row, column), offsets in held.items():
         far = [max((abs(o[a]) for o in offsets), default=0) for a in range(layout.ndim)]
         reach = [(n + 2) // 2 if halved else n for n, halved in zip(far, coarsening.halved, strict=True)]
         blocks.append((row, column, box_offsets(reach)))

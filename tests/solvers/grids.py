@@ -89,10 +89,21 @@ def _add(
 def system_of(matrix: StencilMatrix) -> LinearSystem:
     """A system of which nothing is known but its matrix."""
     layout = matrix.layout
-    sides = ((Wall("other", True),) * 2,) * layout.ndim
+    wall = Wall("other", True)
+    sides = ((wall, wall),) * layout.ndim
     names, kind = tuple("xyz"[: layout.ndim]), layout.dtype.startswith("complex")
     outline = SystemOutline(layout, False, names, sides, False, (True,) * layout.ndim, False, kind)
     return LinearSystem(outline, matrix.apply, matrix)
+
+
+def transposed(system: LinearSystem) -> LinearSystem:
+    """The system of the transposed matrix, with the same layout."""
+    matrix = system.matrix
+    assert matrix is not None
+    turned = matrix.transpose()
+    (_, _, wanted), (_, _, found) = matrix.layout.blocks[0], turned.layout.blocks[0]
+    values = turned.values[0][jnp.asarray([found.index(o) for o in wanted])]
+    return system_of(StencilMatrix(matrix.layout, (values,), matrix.free))
 
 
 def laplacian_of_order_four(num: int) -> LinearSystem:

@@ -22,9 +22,9 @@ from .grids import (
     laplacian_of_order_four,
     random_vector,
     solved,
+    transposed,
     two_fields,
 )
-
 
 WALLS = (37, 38)
 """Points of the walled grids: three grids, with odd and even sizes."""
@@ -33,7 +33,8 @@ WALLS = (37, 38)
 def factor(report: Report) -> float:
     """The residual factor a cycle over the last cycles before rounding."""
     history = np.asarray(report.history)[: int(report.iterations)]
-    return float((history[-1] / history[2]) ** (1 / (len(history) - 3)))
+    first = min(2, len(history) - 2)
+    return float((history[-1] / history[first]) ** (1 / (len(history) - 1 - first)))
 
 
 @pytest.mark.parametrize(
@@ -57,9 +58,26 @@ def test_a_cycle_reduces_the_residual_of_poisson_by_more_than_six(
     assert factor(report) <= 0.15
 
 
+def test_transposed_matrices_take_as_few_cycles() -> None:
+    sides = (Side("value", "slope", False), Side("slope", "value", True))
+    system = transposed(diffusion(WALLS, sides, 1 + np.random.default_rng(3).random(WALLS)))
+    assert system.matrix is not None and not np.allclose(dense(system), dense(system).T)
+    x, report = solved(system, Multigrid())
+    assert bool(report.converged) and factor(report) <= 0.15
+    np.testing.assert_allclose(system.apply(x)["u"], random_vector(system)["u"], atol=1e-7)
+
+
+def test_an_axis_that_is_stretched() -> None:
+    steps = np.diff(np.sinh(np.linspace(0, 1.0, WALLS[0] + 1)))
+    kappa = np.broadcast_to(steps[:, None], WALLS)
+    system = diffusion(WALLS, (CELLS, CELLS), kappa / kappa.mean())
+    _, report = solved(system, Multigrid())
+    assert bool(report.converged) and factor(report) <= 0.15
+
+
 def test_three_axes() -> None:
     _, report = solved(diffusion((17, 17, 17), (NODES,) * 3), Multigrid())
-    assert bool(report.converged) and factor(report) <= 0.25
+    assert bool(report.converged) and factor(report) <= 0.15
 
 
 @settings(max_examples=4)
@@ -89,7 +107,8 @@ def test_nothing_fixes_the_mean() -> None:
     "solver", [Multigrid("W"), Multigrid("full"), Multigrid(smoother="jacobi"), Multigrid(smoother="line y")]
 )
 def test_cycles_and_smoothers(solver: Multigrid) -> None:
-    _, report = solved(diffusion(WALLS, (NODES, NODES)), solver)
+    shape = WALLS if solver.smoother == "colour" else (25, 24)
+    _, report = solved(diffusion(shape, (NODES, NODES)), solver)
     assert bool(report.converged) and int(report.iterations) <= 20
 
 
