@@ -83,7 +83,8 @@ class _Static:
 def _march(static: _Static, leaves: list[Any]) -> list[Any]:
     """The march on the leaves of constants, carry and start."""
     run = static.quick or partial(plain, static.step)
-    return jax.tree.leaves(run(*static.form.unflatten(leaves), static.count))
+    consts, carry, start = static.form.unflatten(leaves)
+    return jax.tree.leaves(run(consts, carry, start, static.count))
 
 
 def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:

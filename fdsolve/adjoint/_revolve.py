@@ -79,8 +79,9 @@ def make_schedule(steps: int, states: int) -> Schedule:
     source, starts, lengths, targets = np.array(legs, np.int32).reshape(-1, 4).T
     source_last, at_last, length_last = np.array(lasts, np.int32).reshape(-1, 3).T
     forward = int(lengths.sum() + length_last.sum())
-    found = (np.array(first, np.int32), source, starts, lengths, targets, source_last, at_last, length_last)
-    return Schedule(*(np.ascontiguousarray(one) for one in found), forward)
+    return Schedule(
+        np.array(first, np.int32), source, starts, lengths, targets, source_last, at_last, length_last, forward
+    )
 
 
 def _cut(size: int, states: int) -> int:

@@ -217,7 +217,7 @@ def _snapshot(fields: Any, parameters: Mapping[str, Any], solver: Any) -> Proble
         return take_snapshot(fields, parameters)
     value = parameters.get(solver.parameter)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        parameters = {**parameters, solver.parameter: float(value)}
+        parameters = {**parameters, solver.parameter: float(int(value))}
     problem = take_snapshot(fields, parameters)
     solver.key(problem.store.wholes)
     return problem

@@ -216,17 +216,15 @@ def _by_adjoint(
             carry, number
         )
 
-    kernel, quick = _march_kernel(structure, segment), None
-    if kernel is not None:
+    kernel = _march_kernel(structure, segment)
 
-        def quick(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
-            one = partial(step, consts)
-            return _march_by_kernel(
-                kernel, structure, segment, axes, consts[0], partial(_march, one, 1), carry, start, count
-            )
+    def quick(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
+        assert kernel is not None
+        one = partial(_march, partial(step, consts), 1)
+        return _march_by_kernel(kernel, structure, segment, axes, consts[0], one, carry, start, count)
 
-    consts = (arrays, prepared, tuple(systems.values()))
-    return lambda carry, start, count: structure.adjoint.march(step, consts, carry, start, count, quick)
+    consts, sooner = (arrays, prepared, tuple(systems.values())), None if kernel is None else quick
+    return lambda carry, start, count: structure.adjoint.march(step, consts, carry, start, count, sooner)
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:

@@ -245,7 +245,8 @@ def solve_linear(
 
     # The report goes along as if it were unknown too: what JAX lets come beside a solution cannot be batched.
     shapes = jax.eval_shape(forward, None, (rhs, []))[1]
-    touch = sum(0 * one[(0,) * one.ndim].real.astype(real) for one in rhs.values())  # JAX transposes all of b or none
+    # JAX transposes all of b or none: every part is made to depend on every other.
+    touch = jnp.stack([0 * one[(0,) * one.ndim].real.astype(real) for one in rhs.values()]).sum()
     right = {name: one + touch.astype(one.real.dtype).astype(one.dtype) for name, one in rhs.items()}
     nothing = [jnp.broadcast_to(touch, one.shape) for one in shapes]
     x, kept = lax.custom_linear_solve(masked, (right, nothing), forward, backward)

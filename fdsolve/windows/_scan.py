@@ -26,7 +26,7 @@ from ..kernels import (
     take_box,
     write,
 )
-from ..planning import Array, Extent, Parallel, Piece, Stage, Structure, make_schedule
+from ..planning import Array, Extent, Parallel, Piece, Stage, Structure, Sweep, make_schedule
 from ..region import Box
 from ..stencil import NONLINEAR, Operand, ProfileRead, StateRead, Traced, make_traced
 from ._arguments import Geometry
@@ -163,7 +163,7 @@ def _run(program: ScanProgram, array: jax.Array, consts: tuple[tuple[Any, ...], 
         if isinstance(stage, Parallel) and _is_layer(structure, stage.piece):
             layers.append((stage.piece.box, evaluate(level, stage.piece, axes)))
             continue
-        if not isinstance(stage, Parallel) and is_plain(stage):
+        if isinstance(stage, Sweep) and is_plain(stage):
             level = scan_axis(level, stage, axes, partial(_layered, start, field.origin, tuple(layers)))
         else:
             level = _do(level.with_current(FIELD, _layered(start, field.origin, layers, held)), stage, axes)
