@@ -83,6 +83,9 @@ def _not_solved(plan: Plan, stage: Solve, log: Log, names: str, rules: str) -> s
         else "The matrix may be singular or indefinite: look whether a boundary condition is missing, or take "
         "solver=fd.solvers.Direct()"
     )
+    if not np.isfinite(residual) and not np.isfinite(best):
+        advice = "What the equations read is not finite: look whether the march is unstable, and at divisions and roots"
+        reason = ""
     return (
         f"The equations for {names} ({rules}) were not solved{_where(plan, log)}: after {count} "
         f"iteration{'s' * (count != 1)} of {stage.solver!r} the relative residual {what}"
