@@ -74,9 +74,7 @@ def _checked_function(function: Any, what: str) -> Any:
             f"{what} takes a function, a number or an array, got a {kind}. Give it the function itself."
         )
     if isinstance(function, AbstractBoundary):
-        raise DeclarationError(
-            f"{what} takes a function, a number or an array, got {function!r}. Assign it without."
-        )
+        raise DeclarationError(f"{what} takes a function, a number or an array, got {function!r}. Assign it without.")
     if function is None or isinstance(function, str | type):
         raise DeclarationError(f"{what} takes a function, a number or an array, got {function!r}.")
     return own(function) if isinstance(function, np.ndarray | xr.DataArray) else function

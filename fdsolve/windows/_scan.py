@@ -207,6 +207,7 @@ def _do(level: Level, stage: Stage, axes: tuple[str, ...]) -> Level:
     if isinstance(stage, Parallel):
         array = write(level, stage.piece, axes, level.current[FIELD], level.structure.array(FIELD))
         return level.with_current(FIELD, array)
+    assert isinstance(stage, Sweep)  # windows declare no equations
     if stage.method == "associative":
         return solve_recurrence(level, stage, axes)
     return sweep_points(level, stage, axes) if stage.method == "points" else sweep(level, stage, axes)
