@@ -105,7 +105,9 @@ def test_memory_is_that_of_the_states_kept() -> None:
         return int(found.temp_size_in_bytes)
 
     state = 2000 * 8
-    assert temporary(fd.adjoint.Checkpointed(snapshots=10)) < 50 * state
+    few, more = (temporary(fd.adjoint.Checkpointed(snapshots=n)) for n in (10, 30))
+    assert few < 50 * state
+    assert more - few < 21 * state
     assert temporary(fd.adjoint.Full()) > 400 * state
 
 
