@@ -102,8 +102,9 @@ def outline_system(
         or (piece.predicate is not None and any(moves(o) for o in rules[piece.predicate].operands))
         for piece in pieces
     )
+    following = [p for p in beside if p.role == "value" and any(inner(read) for read in rules[p.rule].reads)]
     sides = tuple(
-        (Side("periodic", True), Side("periodic", True)) if wraps[axis] else _joint_side(facts, fields, axis, beside)
+        (Side("periodic", True), Side("periodic", True)) if wraps[axis] else _joint_side(facts, fields, axis, following)
         for axis in range(len(wraps))
     )
     layout = None
@@ -136,13 +137,13 @@ def _fills_box(facts: Facts, field: str, rows: Sequence[Piece], sides: Sequence[
     return size == sum(piece.box.size for piece in rows if piece.field == field)
 
 
-def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int, beside: Sequence[Piece]) -> tuple[Side, Side]:
-    """What holds at both sides of an axis; walls whose values follow from the unknown ones are of no simple kind."""
+def _joint_side(facts: Facts, fields: tuple[str, ...], axis: int, following: Sequence[Piece]) -> tuple[Side, Side]:
+    """What holds at both sides of an axis; walls with values that follow from unknown ones are of no simple kind."""
     first, *others = fields
     place = facts.place(first)
-    following = [piece.box for piece in beside if piece.field == first and piece.role == "value"]
-    low = any(box.start[axis] <= 0 for box in following)
-    high = any(box.stop[axis] >= place.shape[axis] for box in following)
+    boxes = [piece.box for piece in following if piece.field == first]
+    low = any(box.start[axis] <= 0 for box in boxes)
+    high = any(box.stop[axis] >= place.shape[axis] for box in boxes)
     other = Side("other", True)
     return other if others or low else place.sides[axis][0], other if others or high else place.sides[axis][1]
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ._base import AbstractLinearSolver, LinearSystem, Report, SystemOutline, direct_report
+from ._base import AbstractLinearSolver, LinearSystem, Report, SystemOutline
+from ._floating import rounding_report, row_sum
 from ._matrix import Vector
 
 MAX_ROWS = 4096
@@ -15,8 +16,6 @@ MAX_ROWS = 4096
 class Dense(AbstractLinearSolver):
     """LU of the whole matrix, O(N³); for at most 4096 points. Floating systems by least squares, O(N³) with a larger
     constant. Good values: small systems, coarse grids, tests."""
-
-    tolerance: float = 1e-8
 
     def refuse(self, outline: SystemOutline) -> str | None:
         if outline.layout is None:
@@ -36,4 +35,4 @@ class Dense(AbstractLinearSolver):
         right = system.matrix.ravel(rhs)
         found = jnp.linalg.lstsq(prepared, right)[0] if system.outline.may_float else jnp.linalg.solve(prepared, right)
         x = system.matrix.unravel(found)
-        return x, direct_report(system, rhs, x, self.tolerance)
+        return x, rounding_report(system, rhs, x, row_sum(system.matrix))

@@ -174,6 +174,19 @@ def test_under_vmap_and_jit_and_in_single_precision() -> None:
     np.testing.assert_allclose(found, many[1], rtol=2e-5)
 
 
+@pytest.mark.parametrize("num", [9, 17])
+def test_a_plate_in_single_precision(num: int) -> None:
+    """Dense elimination and transforms: what rounding leaves counts as solved."""
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=num), y=fd.Axis(0.0, 1.0, num=num)), dtype=jnp.float32)
+    u[...] = fd.residual(lambda u, k: divergence(k, u) + 1.0)
+    u[dict(x=[0, -1])] = 0.0
+    u[dict(y=[0, -1])] = Robin(1.0, 0.5, 0.0)
+    k = jnp.linspace(1.0, 2.0, num * num, dtype=jnp.float32).reshape(num, num)
+    found = [fd.solve(u, k=k, solver=solver)["u"] for solver in (fd.solvers.Dense(), fd.solvers.Direct(), None)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4)
+    np.testing.assert_allclose(found[2], found[1], rtol=1e-4)
+
+
 def test_what_is_not_solved_is_nan_where_nothing_can_be_raised() -> None:
     def solve(strength: Any) -> Any:
         return fd.solve(bratu(), strength=strength)["u"]
