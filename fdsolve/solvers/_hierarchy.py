@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ._galerkin import galerkin
 from ._matrix import StencilMatrix, Vector
 from ._smoothers import AbstractSmoother
 from ._surrogate import reach_one
-from ._transfer import Coarsening, Transfer, galerkin, transfer_of
+from ._transfer import Coarsening, Transfer, transfer_of
 
 DENSE_POINTS = 300
 """Points at which a grid is solved densely: each grid less saves a second of compilation."""

@@ -82,14 +82,13 @@ class StencilMatrix:
     def transpose(self) -> "StencilMatrix":
         """Aᵀ (without conjugation), again in stencil form."""
         values = []
-        for (row, column, offsets), own in zip(self.layout.blocks, self.values, strict=True):
+        for (_, column, offsets), own in zip(self.layout.blocks, self.values, strict=True):
             back = [tuple(-x for x in o) for o in offsets]
             moved = [
                 shifts(value, [o], self.layout.shape(column), self.layout.wraps)[0]
                 for value, o in zip(own, back, strict=True)
             ]
             values.append(jnp.stack(moved) if moved else jnp.zeros((0, *self.layout.shape(column)), own.dtype))
-            del row
         return StencilMatrix(self.layout.transposed, tuple(values), self.free)
 
     def diagonal(self) -> Vector:
@@ -268,11 +267,6 @@ def box_offsets(reach: Sequence[int]) -> tuple[Offset, ...]:
     return tuple(product(*(range(-r, r + 1) for r in reach)))
 
 
-def scatter_free(x: Vector, free: Mapping[str, jax.Array], base: Mapping[str, Any]) -> Vector:
-    """x at unknown points, `base` elsewhere."""
-    return {name: jnp.where(free[name], x[name], base[name]) for name in x}
-
-
 def inner(x: Vector, y: Vector) -> jax.Array:
     """Σ conj(x) y over all points and fields."""
     first, *rest = (jnp.vdot(x[name], y[name]) for name in x)
@@ -288,3 +282,13 @@ def norm(x: Vector) -> jax.Array:
 def axpy(a: Any, x: Vector, y: Vector) -> Vector:
     """a x + y."""
     return {name: a * x[name] + y[name] for name in y}
+
+
+def multiply(matrix: StencilMatrix, x: Vector) -> Vector:
+    """A x at unknown points, where x is zero at the others: no identity rows."""
+    found: dict[str, jax.Array] = {}
+    for (row, column, offsets), values in zip(matrix.layout.blocks, matrix.values, strict=True):
+        pieces = shifts(x[column], offsets, matrix.layout.shape(row), matrix.layout.wraps)
+        for piece, value in zip(pieces, values, strict=True):
+            found[row] = found[row] + value * piece if row in found else value * piece
+    return {name: found[name] if name in found else jnp.zeros_like(x[name]) for name in matrix.layout.fields}

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ._matrix import MatrixLayout, StencilMatrix, Vector
-from ._transfer import multiply, own_block
+from ._matrix import MatrixLayout, StencilMatrix, Vector, multiply
+from ._transfer import own_block
 
 
 class AbstractSmoother(ABC):

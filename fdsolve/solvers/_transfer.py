@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ._matrix import MatrixLayout, Offset, StencilMatrix, Vector, box_offsets, probe, shifts
+from ._matrix import MatrixLayout, Offset, StencilMatrix, Vector, shifts
 
 Parity = tuple[int, ...]
 
@@ -155,7 +155,7 @@ def transfer_of(matrix: StencilMatrix, coarsening: Coarsening) -> Transfer:
     transpose of the interpolation that Aᵀ has (Dendy, Appl. Math. Comput. 13 (1983) 261).
     """
     weights, columns, names = {}, {}, matrix.layout.fields
-    for group in [names] if _coupled(matrix.layout) else [(name,) for name in names]:
+    for group in [names] if coupled(matrix.layout) else [(name,) for name in names]:
         offsets, values = _both_ways(*_stacked(matrix, group), matrix.layout.wraps)
         free = jnp.stack([matrix.free[name] for name in group])
         found = jax.vmap(lambda v, o=offsets, f=free: _weights(o, v, f, coarsening))(values)
@@ -180,7 +180,7 @@ def _both_ways(
     return every, lax.optimization_barrier(jnp.stack([jnp.stack(own), jnp.stack(turned)]))
 
 
-def _coupled(layout: MatrixLayout) -> bool:
+def coupled(layout: MatrixLayout) -> bool:
     """Whether fields read each other."""
     return any(row != column for row, column, _ in layout.blocks)
 
@@ -366,42 +366,3 @@ def _stacked(matrix: StencilMatrix, names: Sequence[str]) -> tuple[tuple[Offset,
     every = tuple(sorted({o for o, _, _ in held}))
     zero = jnp.zeros(matrix.layout.shapes[0], matrix.layout.dtype)
     return every, jnp.stack([_matrices([[held.get((o, r, c), zero) for c in names] for r in names]) for o in every])
-
-
-def galerkin(matrix: StencilMatrix, transfer: Transfer) -> StencilMatrix:
-    """R A P, in stencil form on the coarse grid.
-
-    From its products with vectors: written out as sums of products of arrays it takes XLA minutes to compile.
-    """
-    coarsening = transfer.coarsening
-    layout = coarse_layout(matrix.layout, coarsening)
-    free = {name: coarsening.pick(array, (0,) * array.ndim) for name, array in matrix.free.items()}
-
-    def apply(x: Vector) -> Vector:
-        fine = lax.optimization_barrier(transfer.prolong(x))
-        return transfer.restrict(lax.optimization_barrier(multiply(matrix, fine)))
-
-    return lax.optimization_barrier(probe(apply, layout, free))
-
-
-def coarse_layout(layout: MatrixLayout, coarsening: Coarsening) -> MatrixLayout:
-    """The layout of R A P: boxes that reach as far as the finer stencils, one point where they reach one."""
-    blocks, held = [], {(row, column): offsets for row, column, offsets in layout.blocks}
-    if _coupled(layout):
-        held = {pair: held.get(pair, ()) for pair in product(layout.fields, layout.fields)}
-    for (row, column), offsets in held.items():
-        far = [max((abs(o[a]) for o in offsets), default=0) for a in range(layout.ndim)]
-        reach = [(n + 2) // 2 if halved else n for n, halved in zip(far, coarsening.halved, strict=True)]
-        blocks.append((row, column, box_offsets(reach)))
-    shapes = (coarsening.coarse_shape,) * len(layout.fields)
-    return MatrixLayout(layout.fields, shapes, layout.wraps, tuple(blocks), layout.dtype)
-
-
-def multiply(matrix: StencilMatrix, x: Vector) -> Vector:
-    """A x at unknown points, where x is zero at the others: no identity rows."""
-    found: dict[str, jax.Array] = {}
-    for (row, column, offsets), values in zip(matrix.layout.blocks, matrix.values, strict=True):
-        pieces = shifts(x[column], offsets, matrix.layout.shape(row), matrix.layout.wraps)
-        for piece, value in zip(pieces, values, strict=True):
-            found[row] = found[row] + value * piece if row in found else value * piece
-    return {name: found[name] if name in found else jnp.zeros_like(x[name]) for name in matrix.layout.fields}

@@ -42,12 +42,12 @@ def whole_numbers() -> None:
     fd.solve(u)
 
 
-def indefinite(solver: Any = None) -> None:
+def indefinite(solver: Any = None) -> fd.Solution:
     u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=24), y=fd.Axis(0.0, 1.0, num=24)))
     u[...] = fd.residual(lambda u, x: -laplacian(u) - 400.0 * u[...] + jnp.exp(x))
     u[dict(x=[0, -1])] = 0.0
     u[dict(y=[0, -1])] = 0.0
-    fd.solve(u, solver=solver)
+    return fd.solve(u, solver=solver)
 
 
 def singular() -> None:
@@ -146,7 +146,9 @@ def test_messages(case: str) -> None:
 
 
 def test_an_indefinite_system_is_solved_by_default() -> None:
-    indefinite()
+    (solved,) = indefinite().equations
+    assert solved.converged
+    assert solved.residual < 1e-8
 
 
 def test_the_plan_says_how_equations_are_solved() -> None:

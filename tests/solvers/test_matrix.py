@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from fdsolve.solvers import probe
-from fdsolve.solvers._matrix import axpy, box_offsets, inner, norm, scatter_free, shifts
+from fdsolve.solvers._matrix import axpy, box_offsets, inner, norm, shifts
 
-from .systems import DTYPES, dense_of, flat, random_matrix, random_values, random_vector
+from .systems import DTYPES, dense_of, flat, random_matrix, random_vector
 
 
 @st.composite
@@ -100,9 +100,6 @@ def test_vectors(dtype):
     np.testing.assert_allclose(norm(x), np.linalg.norm(own), rtol=1e-6)
     np.testing.assert_allclose(inner(x, y), np.vdot(own, other), rtol=1e-5)
     np.testing.assert_allclose(matrix.ravel(axpy(jnp.asarray(2, dtype), x, y)), 2 * own + other, rtol=1e-6)
-    base = {name: jnp.asarray(random_values(rng, value.shape, dtype)) for name, value in x.items()}
-    for name, value in scatter_free(x, matrix.free, base).items():
-        np.testing.assert_array_equal(value, np.where(matrix.free[name], x[name], base[name]))
 
 
 def test_layouts_say_how_far_rows_read():
