@@ -44,7 +44,7 @@ def begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[
 def _begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Carry, jax.Array]:
     step = recorded(structure, axes, arrays, partial(_step, structure, structure.segments[0], arrays, axes, None, {}))
     state, records = step((_empty_state(structure), start_records(structure)), 0)
-    return (state, records), _finite(structure, state)
+    return (state, records), is_finite(structure, state)
 
 
 Finished = tuple[Saved, Carry, Saved, Any, jax.Array]
@@ -62,17 +62,26 @@ def finish(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: C
     return run(structure, axes, arrays, carry)
 
 
-def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Finished:
+def make_ready(
+    structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry
+) -> tuple[Carry, Any, dict[Any, Any]]:
+    """What a march needs beside the first level: the stepper's memory in the carry, and what it and the systems of
+    equations make once for all steps."""
     begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
     carry = (State(carry[0].levels, begun.memory, _joined(structure, begun.logs, carry[0].logs)), carry[1])
     systems = {
         **prepare_systems(structure, arrays, axes),
         **prepare_stages(structure, arrays, axes, begun, prepared),
     }
+    return carry, prepared, systems
+
+
+def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Finished:
+    carry, prepared, systems = make_ready(structure, axes, arrays, carry)
     parts: list[Saved] = []
     if 0 in structure.saved_levels:
         parts.append({name: array[None] for name, array in interiors(structure, carry[0]).items()})
-    for segment in map(_after_first, structure.segments):
+    for segment in map(after_first, structure.segments):
         if segment.start < segment.stop:
             carry, saved = _run_segment(structure, segment, arrays, carry, axes, prepared, systems)
             parts.extend(saved)
@@ -82,7 +91,7 @@ def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry
         for one in (structure.declared if parts else ())
     }
     failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
-    return history, carry, hidden_points(structure, axes, arrays), failed, _finite(structure, carry[0])
+    return history, carry, hidden_points(structure, axes, arrays), failed, is_finite(structure, carry[0])
 
 
 _finish = jax.jit(_finished, static_argnums=(0, 1))
@@ -95,7 +104,7 @@ def _joined(structure: Structure, logs: tuple[Log, ...], first: tuple[Log, ...])
     return tuple(known.get(stage, log) for stage, log in zip(solves_of(structure), logs, strict=True))
 
 
-def _finite(structure: Structure, state: State) -> jax.Array:
+def is_finite(structure: Structure, state: State) -> jax.Array:
     """For each declared field whether its last level is finite: one reading, since 0 · x is nan where x is not."""
     sums = [
         jnp.sum(0 * x) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.zeros(())
@@ -104,7 +113,7 @@ def _finite(structure: Structure, state: State) -> jax.Array:
     return jnp.stack([one == 0 for one in sums])
 
 
-def _after_first(segment: Segment) -> Segment:
+def after_first(segment: Segment) -> Segment:
     """A segment without level 0."""
     if segment.start > 0:
         return segment
@@ -157,12 +166,12 @@ def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory:
     return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory, logs)
 
 
-def _with_spare(state: State) -> State:
+def with_spare(state: State) -> State:
     spare = {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}
     return State(spare, state.memory, state.logs)
 
 
-def _without_spare(state: State) -> State:
+def without_spare(state: State) -> State:
     return State({name: levels[:-1] for name, levels in state.levels.items()}, state.memory, state.logs)
 
 
@@ -180,15 +189,11 @@ def _run_segment(
     gaps = _gaps(segment.start, wanted)
     saved: list[Saved] = []
     at = segment.start
-    step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared, systems))
-    turn = _turn(structure, segment)
-    advance: Advance = partial(_march, step, turn)
-    if (kernel := _march_kernel(structure, segment)) is not None:
-        turn, advance = 1, partial(_march_by_kernel, kernel, structure, segment, axes, arrays, advance)
+    step, turn, advance = marcher(structure, segment, arrays, axes, prepared, systems)
     if structure.adjoint is not None:
         turn, advance = 1, _by_adjoint(structure, segment, arrays, axes, prepared, systems)
     if turn > 1:
-        carry = (_with_spare(carry[0]), carry[1])
+        carry = (with_spare(carry[0]), carry[1])
     if len(gaps) > MAX_RUNS:
         carry, kept = _march_flagged(structure, step, carry, segment, wanted, turn)
         saved.append(kept)
@@ -200,7 +205,19 @@ def _run_segment(
         at += gap * count
     if at < segment.stop:
         carry = advance(carry, at, segment.stop - at)
-    return (_without_spare(carry[0]), carry[1]) if turn > 1 else carry, saved
+    return (without_spare(carry[0]), carry[1]) if turn > 1 else carry, saved
+
+
+def marcher(
+    structure: Structure, segment: Segment, arrays: Arrays, axes: tuple[str, ...], prepared: Any, systems: Systems
+) -> tuple[Callable[[Carry, Any], Carry], int, Advance]:
+    """One step of a segment, after how many steps arrays are back in their places, and the march by many steps."""
+    step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared, systems))
+    turn = _turn(structure, segment)
+    advance: Advance = partial(_march, step, turn)
+    if (kernel := _march_kernel(structure, segment)) is None:
+        return step, turn, advance
+    return step, 1, partial(_march_by_kernel, kernel, structure, segment, axes, arrays, advance)
 
 
 def _by_adjoint(
@@ -300,13 +317,13 @@ def march_by_slices(call: MarchCall, arrays: Arrays, levels: Any, start: Any) ->
     segment = Segment(1, call.steps + 1, (number,))
     step = partial(_step, structure, segment, arrays, call.axes, prepared, {})
     turn = _turn(structure, segment)
-    state = _with_spare(state) if turn > 1 else state
+    state = with_spare(state) if turn > 1 else state
 
     def each(held: Carry, at: Any) -> Carry:
         return step(held[0], at), held[1]
 
     state, _ = _march(each, turn, (state, {}), start, call.steps)
-    return (_without_spare(state) if turn > 1 else state).levels
+    return (without_spare(state) if turn > 1 else state).levels
 
 
 def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
