@@ -3,8 +3,10 @@
 from . import adjoint as adjoint
 from . import boundary as boundary
 from . import kernels as kernels
+from . import monitors as monitors
 from . import schemes as schemes
 from . import solvers as solvers
+from ._resume import resume as resume
 from ._solve import plan as plan
 from ._solve import solve as solve
 from .analysis import Analysis as Analysis
@@ -27,11 +29,13 @@ from .field import whole as whole
 from .grid import Axis as Axis
 from .grid import Grid as Grid
 from .grid import Time as Time
+from .monitors import Checkpoints as Checkpoints
 from .planning import Plan as Plan
 from .planning import at as at
 from .planning import every as every
 from .planning import final as final
 from .planning import receivers as receivers
+from .planning import stream as stream
 from .region import Sinc as Sinc
 from .region import region as region
 from .region import where as where

@@ -3,23 +3,24 @@
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .adjoint import AbstractAdjoint
+from ._chunked import solve_in_chunks
+from .adjoint import AbstractAdjoint, AbstractWhole
 from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
+from .monitors import AbstractMonitor, Checkpoints, check_monitors
 from .planning import Plan, make_plan, show_bytes, show_option
-from .region import Box
-from .solution import LastLevel, Solution, check_logs
-from .stepping import ASSEMBLY, Carry, begin, finish, interiors, solves_of
+from .running import Kept
+from .solution import Solution, check_logs, make_histories
+from .stepping import ASSEMBLY, Carry, begin, finish, interiors, make_run, solves_of
 
 
 def plan(
@@ -38,7 +39,7 @@ def plan(
 ) -> Plan:
     """What `solve` with the same arguments will run, and why; print it."""
     _check_kernel(kernel)
-    _check_later(adjoint, monitors, progress)
+    _check_options(adjoint, monitors, progress)
     return _with_kernels(
         make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel, adjoint
     )[0]
@@ -67,14 +68,34 @@ def solve(
     `parameters=dict(...)` where their names clash with an option. Pure: works under jit, grad, jvp and vmap over
     parameters, initial and boundary values.
 
+    `monitors`: what watches the run, such as `[fd.monitors.Conservation(), fd.monitors.Steady(1e-6)]`, and
+    `fd.Checkpoints(path)`; `progress=True` shows a bar; `save=fd.stream(path, fd.every(10))` writes while it runs.
+
     Raises DeclarationError or PlanningError for what does not fit together, before anything runs; RunError for a
     history that does not fit in memory, for an initial state that is not finite, and where equations could not be
     solved (in a traced run, fields are nan from there on). Warns where the declared step is unstable.
     """
+    declared = {
+        "fields": fields,
+        "stepper": stepper,
+        "solver": solver,
+        "save": save,
+        "adjoint": adjoint,
+        "kernel": kernel,
+        "monitors": monitors,
+        "progress": progress,
+        "parameters": _join_parameters(parameters, keywords),
+    }
+    return solve_declared(declared)
+
+
+def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Solution:
+    """Solves what the options of `solve` declare, all in one dict; from a checkpoint on, if one is given."""
+    kernel, adjoint = declared["kernel"], declared["adjoint"]
     _check_kernel(kernel)
-    _check_later(adjoint, monitors, progress)
+    watching = _check_options(adjoint, declared["monitors"], declared["progress"])
     made, chosen = _with_kernels(
-        make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel, adjoint
+        make_plan(*(declared[name] for name in ("fields", "parameters", "stepper", "save", "solver"))), kernel, adjoint
     )
     arrays = Arrays(**made.operands)
     concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
@@ -85,6 +106,17 @@ def solve(
         made.warn_if_unstable()
         check_logs(made, carry[0].logs, made.structure.first_level)
         _check_initial(made, finite, carry)
+    if _goes_in_chunks(made, watching, declared["progress"], concrete):
+        while True:
+            used = {"march": "slices", "stencil": "slices", **dict(made.structure.kernels)}
+            problem = {**declared, "kernel": used, "monitors": watching}
+            try:
+                return solve_in_chunks(made, arrays, carry, watching, declared["progress"], problem, kept)
+            except (FdsolveError, FloatingPointError):
+                raise
+            except Exception as error:
+                give_up(chosen, error)
+                made, chosen = _with_kernels(made, kernel, adjoint)
     while True:
         try:
             history, carry, hidden, failed, finite = finish(made.structure, axes, arrays, carry)
@@ -100,7 +132,20 @@ def solve(
         check_logs(made, carry[0].logs, made.structure)
         _warn_not_finite(made, finite, last)
     reports = dict(zip(solves_of(made.structure), carry[0].logs, strict=True))
-    return Solution(made, *_finish(made, history, last, hidden), carry[1], reports)
+    return Solution(made, *make_histories(made, history, last, hidden), carry[1], reports)
+
+
+def _goes_in_chunks(made: Plan, watching: Sequence[AbstractMonitor], progress: bool, concrete: bool) -> bool:
+    """Whether something is to be done while the run is under way. Raises where it cannot be."""
+    writes = made.stream is not None or any(isinstance(one, Checkpoints) for one in watching)
+    if made.problem.scope.grid.time is None and (writes or watching):
+        raise DeclarationError("Monitors, fd.stream and fd.Checkpoints act while a run marches; the grid has no time.")
+    if writes and not concrete:
+        raise RunError(
+            "fd.stream and fd.Checkpoints write files while a run is under way, which jit, grad and vmap cannot; leave "
+            "them out there."
+        )
+    return concrete and bool(writes or watching or progress) and made.problem.scope.grid.time is not None
 
 
 def _check_stepper(made: Plan, failed: Any) -> None:
@@ -119,7 +164,7 @@ def _warn_not_finite(made: Plan, finite: jax.Array, last: Mapping[str, jax.Array
             f"The last level of `{name}` is not finite at {where}. "
             f"Look at earlier levels, at the step (print the plan), and at divisions and roots in the rules.",
             FdsolveWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -180,18 +225,20 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
     return (f"Adjoint: {adjoint.describe(longest, held)}",) if longest else ()
 
 
-def _check_later(adjoint: Any, monitors: Any, progress: Any) -> None:
+def _check_options(adjoint: Any, monitors: Any, progress: Any) -> tuple[AbstractMonitor, ...]:
+    """The monitors; refuses wrong values of the three options."""
     if adjoint is not None and not isinstance(adjoint, AbstractAdjoint):
         got = f"the class {adjoint.__name__}" if isinstance(adjoint, type) else show_option("adjoint", adjoint)
         raise DeclarationError(f"adjoint= takes an adjoint such as fd.adjoint.Checkpointed(snapshots=20), got {got}")
-    for name, value, default in (("monitors", monitors, ()), ("progress", progress, False)):
-        if not isinstance(value, type(default)) or value:
-            raise DeclarationError(f"{name}= is not served yet; leave it out. Got {show_option(name, value)}")
+    if not isinstance(progress, bool):
+        raise DeclarationError(f"progress= is True or False, got {show_option('progress', progress)}")
+    return check_monitors(monitors)
 
 
 def _check_memory(made: Plan) -> None:
     """Refuses a history that would not fit in the memory at hand."""
     wanted, held, available = made.bytes_saved, made.bytes_held, available_bytes()
+    wanted = 0 if made.stream is not None else wanted
     if available is None or wanted + held <= 0.9 * available:
         return
     if held > 0.45 * available:
@@ -235,34 +282,3 @@ def _check_initial(made: Plan, finite: jax.Array, carry: Carry) -> None:
             f"The {state} of `{name}` is not finite at {where}. "
             f"Check the rule {'assigned to its first level' if state == 'initial state' else 'there'}."
         )
-
-
-def _finish(
-    made: Plan, history: Mapping[str, jax.Array], last: Mapping[str, jax.Array], hidden: Mapping[str, jax.Array]
-) -> tuple[Mapping[str, jax.Array], dict[str, jax.Array]]:
-    """Histories at the wanted times, holes marked by nan."""
-    histories: dict[str, jax.Array] = {}
-    finals = {name: _mark_holes(made, name, array, hidden) for name, array in last.items()}
-    if made.structure.saves_last_only:
-        return LastLevel(finals, made.problem.scope.grid.time is not None), finals
-    for name, array in history.items():
-        if made.save.interpolates:
-            share = jnp.asarray(made.save.share, jnp.zeros((), array.dtype).real.dtype)
-            share = share.reshape((-1,) + (1,) * (array.ndim - 1))
-            left, right = jnp.asarray(made.save.left), jnp.asarray(made.save.right)
-            array = array[left] * (1 - share) + array[right] * share
-        elif made.save.left != tuple(range(len(made.save.levels))):
-            array = array[jnp.asarray(made.save.left)]
-        histories[name] = _mark_holes(made, name, array, hidden)
-    return histories, finals
-
-
-def _mark_holes(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax.Array]) -> jax.Array:
-    """The array with nan inside holes, of a fixed shape or `hidden` by parameters; integers keep their zeros."""
-    points, nan = made.holes[name], jnp.nan
-    if not jnp.issubdtype(array.dtype, jnp.inexact):
-        return array
-    if not points.empty:
-        mask = points.to_mask(Box.of_shape(array.shape[array.ndim - len(made.problem.scope.grid.space) :]))
-        array = jnp.where(mask, jnp.asarray(nan, array.dtype), array)
-    return jnp.where(hidden[name], jnp.asarray(nan, array.dtype), array) if name in hidden else array

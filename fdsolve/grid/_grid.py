@@ -1,7 +1,7 @@
 """Named axes together."""
 
 import keyword
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,10 +82,10 @@ class Grid:
         assert isinstance(axis, Axis)
         return axis
 
-    def volumes(self) -> Float64[np.ndarray, "*space"]:
+    def volumes(self, faces: Collection[str] = ()) -> Float64[np.ndarray, "*space"]:
         """The volume of the cell around each point, over the space axes: ∏ ∫f dq of the coordinates' metrics.
 
-        Cells end half-way to the next point and at the walls. Missing angles count as one radian (a missing azimuth
+        On the axes named in `faces`, that around each face. Cells end half-way to the next point and at the walls. Missing angles count as one radian (a missing azimuth
         and colatitude: as one of the solid angle), missing lengths as one unit.
 
         >>> float(Grid(r=Axis(0.0, 1.0, num=8, cells=True, metric="radius")).volumes().sum())
@@ -94,7 +94,7 @@ class Grid:
         result = np.ones(())
         for name in self.space:
             axis = self.space_axis(name)
-            ends = half_way(axis, False, 0, axis.num)
+            ends = half_way(axis, name in faces, 0, axis.size(name in faces))
             ends = ends if axis.periodic else np.clip(ends, axis.lower, axis.upper)
             metric = METRICS.get(axis.metric or "")
             result = np.multiply.outer(result, np.diff(metric.content(ends) if metric is not None else ends))

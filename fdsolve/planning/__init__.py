@@ -29,9 +29,11 @@ from ._relaxation import free_mask as free_mask
 from ._relaxation import plan_relaxation as plan_relaxation
 from ._save import AbstractSave as AbstractSave
 from ._save import SavePlan as SavePlan
+from ._save import Stream as Stream
 from ._save import at as at
 from ._save import every as every
 from ._save import final as final
+from ._save import stream as stream
 from ._stability import Stability as Stability
 from ._stability import main_pieces as main_pieces
 from ._stability import varies as varies

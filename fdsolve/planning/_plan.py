@@ -28,7 +28,7 @@ from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
 from ._receivers import Receivers, plan_receivers, split_saves
 from ._report import describe
-from ._save import AbstractSave, Every, Final, SavePlan, plan_saves
+from ._save import AbstractSave, Every, Final, SavePlan, Stream, plan_saves
 from ._stability import Skipped, Stability, analyse
 from ._store import Extent
 from ._structure import Array, PhaseStructure, Segment, Structure
@@ -62,6 +62,7 @@ class Plan:
     kernels: tuple[str, ...] = ()
     served: Mapping[Piece, str] = field(default_factory=dict, repr=False)
     assembly: AbstractAssembly | None = field(default=None, repr=False)
+    stream: Stream | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.structure == other.structure and self.save == other.save
@@ -119,18 +120,21 @@ class Plan:
         warnings.warn(
             f"The declared step {found.step:.6g} is unstable: a mode grows by {found.factor:.6g} a step; {largest}.",
             FdsolveWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def __str__(self) -> str:
         units = {one.name: one.units for one in self.problem.fields}
+        saves = "Saves" if self.stream is None else "Streams"
         saved = (
-            f"Saves {len(self.save.times)} of {self.structure.segments[-1].stop} levels, "
+            f"{saves} {len(self.save.times)} of {self.structure.segments[-1].stop} levels, "
             f"{show_bytes(self.bytes_saved)}; "
             f"holds {show_bytes(self.bytes_held)} while marching"
             if self.problem.scope.grid.time is not None
             else f"Holds {show_bytes(self.bytes_held)}"
         )
+        if self.stream is not None:
+            saved = f"{saved}; to {self.stream.path}"
         if (recording := self.structure.recording) is not None:
             saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
         return describe(
@@ -152,6 +156,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     """Snapshots a declaration, traces its rules, orders them, and gathers the arrays they need."""
     _check_options(stepper, save, solver)
     save, listening = split_saves(save)
+    streamed, save = (save, save.save) if isinstance(save, Stream) else (None, save)
     problem = _snapshot(fields, parameters, solver)
     phases, of_level = make_phases(problem)
     compiled = compile_phases(problem, phases, of_level, staged=stepper is not None and stepper.at_levels)
@@ -168,6 +173,8 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         alone = save is None and listening is not None
         save_plan = SavePlan((), (), (), (), ()) if alone else plan_saves(save or Every(1), grid.time)
     exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
+    if save_plan.interpolates and streamed is not None:
+        raise DeclarationError("fd.stream writes levels as they are computed: give times of levels to fd.at(...).")
     if save_plan.interpolates and exact:
         raise DeclarationError(
             f"save=fd.at(...) interpolates between levels, and `{exact[0]}` has dtype "
@@ -208,6 +215,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         dict(parameters),
         listening,
         show_boundaries(problem, phases[-1]),
+        stream=streamed,
     )
 
 

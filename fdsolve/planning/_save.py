@@ -1,5 +1,6 @@
 """Which levels are saved."""
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import date
@@ -92,6 +93,31 @@ def at(times: Any) -> At:
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         raise DeclarationError(f"{wanted} got {values.tolist()!r}.")
     return At(tuple(float(value) for value in values))
+
+
+@dataclass(frozen=True)
+class Stream(AbstractSave):
+    """Saved states that go to a Zarr store while the run goes on; made by `fd.stream`."""
+
+    path: str
+    save: AbstractSave
+
+    def times(self, time: Time) -> np.ndarray:
+        return self.save.times(time)
+
+
+def stream(path: Any, save: Any = None) -> Stream:
+    """Writes saved states to the Zarr store at `path` while the run goes on: `save=fd.stream("run.zarr", fd.every(10))`.
+
+    Memory holds a few states only; the store can be read while it is written (`xarray.open_zarr`). `save` chooses
+    levels, `fd.every(n)` (default: all), `fd.final()`, or `fd.at(times)` with times of levels.
+    """
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise DeclarationError(f"fd.stream takes the path of a Zarr store, got {path!r}.")
+    save = Every(1) if save is None else save
+    if not isinstance(save, Every | At | Final):
+        raise DeclarationError(f"fd.stream takes fd.every(n), fd.at(times) or fd.final() beside its path, got {save!r}.")
+    return Stream(os.path.abspath(os.fspath(path)), save)
 
 
 def final() -> Final:

@@ -56,7 +56,7 @@ def check_logs(plan: Plan, logs: Sequence[Log], structure: Structure) -> None:
                 f"The data of the equations for {names} did not quite balance and were made to: {defect:.2g} of their "
                 f"size was taken out evenly.",
                 FdsolveWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jax.core import Tracer
 
 from ..errors import RunError
+from ..files import open_dataset
 from ..planning import Plan
 from ._logs import Solved
 from ._names import find, time_coordinate
@@ -44,13 +46,35 @@ class LastLevel(Mapping[str, jax.Array]):
 
 
 @dataclass(frozen=True, eq=False)
+class StoredHistory(Mapping[str, jax.Array]):
+    """The histories of a run that was streamed to a store: read when they are asked for."""
+
+    path: str
+    names: tuple[str, ...]
+
+    def open(self) -> xr.Dataset:
+        """The store, lazily."""
+        return open_dataset(self.path)
+
+    def __getitem__(self, name: str) -> jax.Array:
+        return jnp.asarray(self.open()[name].values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The saved states of a solve.
 
     `solution["u"]` is the history of a field, shape (times, *space) (or its space shape on a grid without time);
     `solution.final["u"]` the last level; `solution.times` the saved times; `solution.plan` what ran. Points inside
     holes are nan in real and complex fields. `solution.receivers` holds what `save=fd.receivers(...)` recorded; where
-    nothing else was saved, `solution["u"]`, `times` and `to_xarray()` are the records.
+    nothing else was saved, `solution["u"]`, `times` and `to_xarray()` are the records. `solution.monitors` has what
+    monitors kept, Datasets by title; `solution.stopped` is why a run ended before its last level, or None.
     """
 
     plan: Plan
@@ -58,6 +82,8 @@ class Solution:
     last: Mapping[str, jax.Array] = field(repr=False)
     records: Mapping[str, jax.Array] = field(default_factory=dict, repr=False)
     logs: Mapping[Any, Any] = field(default_factory=dict, repr=False)
+    monitors: Mapping[str, xr.Dataset] = field(default_factory=dict, repr=False)
+    stopped: str | None = None
 
     def __getitem__(self, name: Any) -> jax.Array:
         return find(self.records if self._records_only else self.history, name)
@@ -97,6 +123,8 @@ class Solution:
         """
         if self._records_only:
             return self.receivers.to_xarray().assign_attrs(_attributes(self.plan))
+        if isinstance(self.history, StoredHistory):
+            return self.history.open()
         if any(isinstance(array, Tracer) for array in self.history.values()):
             raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
         grid = self.plan.problem.scope.grid
@@ -117,10 +145,15 @@ class Solution:
         return xr.Dataset(data, coords, attrs=_attributes(self.plan))
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in (self.history or self.records).items())
+        if isinstance(self.history, StoredHistory):
+            shapes = f"{', '.join(self.history)} in {self.history.path}"
+        else:
+            held = self.history or self.records
+            shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in held.items())
         times = self.times
         span = f", t = {times[0]:g} … {times[-1]:g}" if times.size else ""
-        return f"Solution({shapes}{span})"
+        ended = f"; ended early, {self.stopped}" if self.stopped else ""
+        return f"Solution({shapes}{span}{ended})"
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:

@@ -7,6 +7,10 @@ from ._assembly import list_unknowns as list_unknowns
 from ._assembly import prepare_operator as prepare_operator
 from ._assembly import read_start as read_start
 from ._assembly import read_state as read_state
+from ._chunks import Ready as Ready
+from ._chunks import get_ready as get_ready
+from ._chunks import march_chunk as march_chunk
+from ._chunks import steps_a_turn as steps_a_turn
 from ._logs import Log as Log
 from ._logs import solves_of as solves_of
 from ._march import Carry as Carry
@@ -21,3 +25,6 @@ from ._operator import find_images as find_images
 from ._operator import find_matrix as find_matrix
 from ._relax import relax_for as relax_for
 from ._relax import relax_until as relax_until
+from ._update import first_carry as first_carry
+from ._update import make_run as make_run
+from ._update import make_step as make_step

@@ -25,6 +25,7 @@ from ._record import Records, recorded, start_records
 from ._state import State
 from ._system import System
 from ._systems import Systems
+from ._undo import adjoint_of
 
 MAX_RUNS = 8
 MIN_UNROLLED_POINTS = 2**14
@@ -213,9 +214,9 @@ def marcher(
 ) -> tuple[Callable[[Carry, Any], Carry], int, Advance]:
     """One step of a segment, after how many steps arrays are back in their places, and the march by many steps."""
     step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared, systems))
-    turn = _turn(structure, segment)
+    turn = turn_of(structure, segment)
     advance: Advance = partial(_march, step, turn)
-    if (kernel := _march_kernel(structure, segment)) is None:
+    if (kernel := march_kernel(structure, segment)) is None:
         return step, turn, advance
     return step, 1, partial(_march_by_kernel, kernel, structure, segment, axes, arrays, advance)
 
@@ -233,7 +234,7 @@ def _by_adjoint(
             carry, number
         )
 
-    kernel = _march_kernel(structure, segment)
+    kernel = march_kernel(structure, segment)
 
     def quick(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
         assert kernel is not None
@@ -241,7 +242,8 @@ def _by_adjoint(
         return _march_by_kernel(kernel, structure, segment, axes, consts[0], one, carry, start, count)
 
     consts, sooner = (arrays, prepared, tuple(systems.values())), None if kernel is None else quick
-    return lambda carry, start, count: structure.adjoint.march(step, consts, carry, start, count, sooner)
+    adjoint = adjoint_of(structure, segment, axes)
+    return lambda carry, start, count: adjoint.march(step, consts, carry, start, count, sooner)
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:
@@ -279,7 +281,7 @@ def _step(
     return _push(structure, state, *lax.switch(table[number - segment.start], [branch(phase) for phase in used], state))
 
 
-def _march_kernel(structure: Structure, segment: Segment) -> Kernel | None:
+def march_kernel(structure: Structure, segment: Segment) -> Kernel | None:
     """The kernel that marches through a segment; None where levels are computed one by one here."""
     name = dict(structure.kernels).get("march", "slices")
     alone = len(segment.phases) == 1 and structure.recording is None and not segment.starting
@@ -316,7 +318,7 @@ def march_by_slices(call: MarchCall, arrays: Arrays, levels: Any, start: Any) ->
     number = structure.phases.index(phase)
     segment = Segment(1, call.steps + 1, (number,))
     step = partial(_step, structure, segment, arrays, call.axes, prepared, {})
-    turn = _turn(structure, segment)
+    turn = turn_of(structure, segment)
     state = with_spare(state) if turn > 1 else state
 
     def each(held: Carry, at: Any) -> Carry:
@@ -336,7 +338,7 @@ def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
     return carry
 
 
-def _turn(structure: Structure, segment: Segment) -> int:
+def turn_of(structure: Structure, segment: Segment) -> int:
     """Steps after which every array, a spare one included, is back in its place.
 
     1, and then without a spare, where copies are cheap or compiling more steps is dear.

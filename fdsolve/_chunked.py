@@ -1,0 +1,166 @@
+"""A solve that is run in chunks: with monitors, a bar, a store that is written on the way, checkpoints."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from .errors import FdsolveError, FdsolveWarning, RunError
+from . import files
+from .kernels import Arrays
+from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
+from .planning import Plan, SavePlan
+from .running import AbstractSink, Drive, Keeper, Kept, Memory, Nowhere, Outcome, Store, explain_not_finite
+from .solution import LastLevel, Solution, StoredHistory, make_histories, mark_holes
+from .stepping import Carry, get_ready, hidden_points, interiors, solves_of
+
+
+def solve_in_chunks(
+    made: Plan,
+    arrays: Arrays,
+    carry: Carry,
+    monitors: Sequence[AbstractMonitor],
+    progress: bool,
+    problem: Mapping[str, Any],
+    kept: Kept | None = None,
+) -> Solution:
+    """Runs a plan in chunks from its first level on, or from a checkpoint of it; what it gives if it stops early is
+    what there is. `problem` is what a checkpoint needs to declare it again.
+
+    Raises RunError, with what there is as its `solution`, where values are not finite or equations were not solved.
+    """
+    structure, axes = made.structure, made.problem.scope.grid.space
+    keeper = _make_keeper(monitors)
+    hidden = hidden_points(structure, axes, arrays)
+    volumes = {name: jnp.asarray(array) for name, array in _volumes(made, hidden).items()}
+    watch = Watch([one for one in monitors if not isinstance(one, Checkpoints)], made, volumes)
+    if keeper is not None and kept is None:
+        keeper.begin(problem)
+    begun, ready = get_ready(structure, axes, arrays, carry)
+    level = 0 if kept is None else kept.level
+    sink = _make_sink(made, keeper, carry, hidden, kept)
+    if kept is not None:
+        begun = kept.carry(begun)
+        watch.restore(kept.watched)
+    last = structure.segments[-1].stop - 1
+    time = made.problem.scope.grid.time
+    assert time is not None
+    bar = make_progress(progress, level, last, time.units)
+    drive = Drive(made, axes, arrays, ready, watch, bar, sink, keeper, level)
+    try:
+        outcome = drive.run(begun)
+    finally:
+        sink.close()
+    return _conclude(made, arrays, outcome, sink, watch, hidden)
+
+
+def _make_keeper(monitors: Sequence[AbstractMonitor]) -> Keeper | None:
+    found = [one for one in monitors if isinstance(one, Checkpoints)]
+    if len(found) > 1:
+        raise RunError(f"One fd.Checkpoints(...) serves a run; got {len(found)}.")
+    return Keeper(found[0].path, found[0].every) if found else None
+
+
+def _volumes(made: Plan, hidden: Mapping[str, jax.Array]) -> dict[str, np.ndarray]:
+    """By field, the volumes of the cells around its points, 0 inside holes."""
+    scope, found = made.problem.scope, {}
+    for one in made.structure.declared:
+        volumes = scope.grid.volumes(scope.layouts[one.name].faces)
+        inside = mark_holes(made, one.name, jnp.zeros(volumes.shape), hidden)
+        real = np.zeros((), one.dtype).real.dtype
+        found[one.name] = np.where(np.isnan(np.asarray(inside)), 0.0, volumes)
+        found[one.name] = found[one.name].astype(real if np.issubdtype(real, np.floating) else float)
+    return found
+
+
+def _make_sink(
+    made: Plan, keeper: Keeper | None, carry: Carry, hidden: Mapping[str, jax.Array], kept: Kept | None
+) -> AbstractSink:
+    """Where saved levels go: memory, the store asked for, or with checkpoints one beside them."""
+    if made.stream is None and made.structure.saves_last_only:
+        return Nowhere()
+    path = made.stream.path if made.stream is not None else keeper.store if keeper is not None else None
+    if path is None or not made.structure.saved_levels:
+        return Memory(made)
+    count, time = len(made.structure.saved_levels), made.problem.scope.grid.time
+    assert time is not None
+    if kept is not None:
+        stream = files.ZarrStream.reopen(path, kept.num_saved, count)
+    else:
+        stream = files.ZarrStream(path, _template(made, carry, hidden), count)
+    return Store(stream, time.points, lambda name, array: mark_holes(made, name, jnp.asarray(array), hidden))
+
+
+def _template(made: Plan, carry: Carry, hidden: Mapping[str, jax.Array]) -> xr.Dataset:
+    """The Dataset to come, without a state yet."""
+    first = SavePlan((0,), (0,), (0,), (0.0,), (float(made.problem.scope.grid.time.points[0]),))  # type: ignore[union-attr]
+    arrays = interiors(made.structure, carry[0])
+    history = {name: array[None] for name, array in arrays.items()}
+    one = Solution(replace(made, save=first), history, arrays).to_xarray()
+    return one.isel({made.problem.scope.grid.time_name: slice(0, 0)})
+
+
+def _conclude(
+    made: Plan, arrays: Arrays, outcome: Outcome, sink: AbstractSink, watch: Watch, hidden: Mapping[str, jax.Array]
+) -> Solution:
+    """The solution, or the error with what there is of one."""
+    last = made.structure.segments[-1].stop - 1
+    error, reason = outcome.error, outcome.reason
+    if outcome.broken is not None:
+        error = RunError(explain_not_finite(made, arrays, outcome.broken))
+    ended = outcome.level < last or error is not None
+    solution = _collect(_shortened(made, sink, outcome) if ended else made, outcome, sink, watch, hidden)
+    if error is not None:
+        raise _with_solution(error, solution)
+    if reason is not None and reason.startswith("interrupted"):
+        warnings.warn(
+            f"Interrupted at level {outcome.level} of {last}: the solution ends there.", FdsolveWarning, stacklevel=4
+        )
+    return replace(solution, stopped=reason)
+
+
+def _with_solution(error: FdsolveError, solution: Solution) -> FdsolveError:
+    error.solution = solution  # type: ignore[attr-defined]
+    return error
+
+
+def _shortened(made: Plan, sink: AbstractSink, outcome: Outcome) -> Plan:
+    """The plan of a run that ended early: with the saves that it made."""
+    time, save, count = made.problem.scope.grid.time, made.save, sink.num_saved
+    assert time is not None
+    if isinstance(sink, Nowhere):
+        return replace(made, save=SavePlan((outcome.level,), (0,), (0,), (0.0,), (float(time.points[outcome.level]),)))
+    states = [k for k, right in enumerate(save.right) if right < count]
+    return replace(
+        made,
+        save=SavePlan(
+            save.levels[:count],
+            tuple(save.left[k] for k in states),
+            tuple(save.right[k] for k in states),
+            tuple(save.share[k] for k in states),
+            tuple(save.times[k] for k in states),
+        ),
+    )
+
+
+def _collect(
+    made: Plan, outcome: Outcome, sink: AbstractSink, watch: Watch, hidden: Mapping[str, jax.Array]
+) -> Solution:
+    """The solution of what there is."""
+    structure, carry = made.structure, outcome.carry
+    last = interiors(structure, carry[0])
+    reports = dict(zip(solves_of(structure), carry[0].logs, strict=True))
+    finals = {name: mark_holes(made, name, array, hidden) for name, array in last.items()}
+    if made.stream is not None:
+        history: Mapping[str, Any] = StoredHistory(made.stream.path, tuple(finals))
+    elif isinstance(sink, Nowhere):
+        history = LastLevel(finals, True)
+    else:
+        found = {name: jnp.asarray(array) for name, array in sink.read().items()}
+        history, _ = make_histories(made, found, last, hidden)
+    return Solution(made, history, finals, carry[1], reports, watch.to_datasets())

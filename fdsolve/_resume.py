@@ -1,0 +1,26 @@
+"""Going on after a break."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ._solve import solve_declared
+from .monitors import Checkpoints
+from .running import read_newest
+from .solution import Solution
+
+
+def resume(path: str | os.PathLike, *, progress: bool | None = None) -> Solution:
+    """Goes on with a run that was kept by `fd.Checkpoints(path, every)`, from its newest checkpoint to its end.
+
+    The same machine and versions give the same numbers, bit for bit, as a run that was not broken off: kernels and the
+    steps a pass are those of the first part. Saves of `fd.stream` are appended to. Run it only on folders you trust:
+    the declaration is kept as a pickle.
+
+    Raises RunError for a folder that holds no checkpoints.
+    """
+    problem, kept = read_newest(path)
+    given: Mapping[str, Any] = dict(problem)
+    monitors = [Checkpoints(path, one.every) if isinstance(one, Checkpoints) else one for one in given["monitors"]]
+    shown = given["progress"] if progress is None else progress
+    return solve_declared({**given, "monitors": monitors, "progress": shown}, kept)

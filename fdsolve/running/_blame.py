@@ -1,0 +1,94 @@
+"""Where values that are not finite came from."""
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Arrays
+from ..planning import Piece, Plan, pieces_of
+from ..stepping import interiors
+from ._drive import Broken
+
+
+def explain_not_finite(plan: Plan, arrays: Arrays, broken: Broken) -> str:
+    """The step, the field, the region and rule, the values around, and what to try."""
+    structure, grid = plan.structure, plan.problem.scope.grid
+    assert grid.time is not None
+    before = {name: np.asarray(x) for name, x in interiors(structure, broken.before[0]).items()}
+    after = {name: np.asarray(x) for name, x in interiors(structure, broken.after[0]).items()}
+    bad = {name: np.argwhere(~np.isfinite(x)) for name, x in after.items() if np.issubdtype(x.dtype, np.inexact)}
+    found = _first(plan, arrays, broken.level, {name: places for name, places in bad.items() if len(places)})
+    name, place, piece = found
+    value = after[name][tuple(place)]
+    where = ", ".join(f"{axis}={int(i)} ({_coordinate(plan, name, axis, i):.6g})" for axis, i in _named(plan, place))
+    rule = f" by {piece.label}" if piece is not None else ""
+    largest = {n: np.max(np.abs(x)) for n, x in before.items() if x.size}
+    sizes = ", ".join(f"max |{n}| = {size:.4g}" for n, size in largest.items())
+    return (
+        f"`{name}` became {value} at level {broken.level}, t = {grid.time.points[broken.level]:.6g}, first at "
+        f"{where}{rule}. At the level before {sizes}, and around that point {name} = {_around(before[name], place)}. "
+        f"{_advice(plan, max(largest.values(), default=0.0))} What was saved before stays: in the error's `solution`, "
+        f"and in files."
+    )
+
+
+def _named(plan: Plan, place: Any) -> list[tuple[str, int]]:
+    return [(axis, int(i)) for axis, i in zip(plan.problem.scope.grid.space, place, strict=True)]
+
+
+def _coordinate(plan: Plan, name: str, axis: str, index: int) -> float:
+    owner, faces = plan.problem.scope.grid.space_axis(axis), plan.problem.scope.layouts[name].faces
+    return float(owner.positions(axis in faces, index, index + 1)[0])
+
+
+def _pieces(plan: Plan, level: int) -> list[Piece]:
+    """What sets the values of a level, in the order of evaluation; the rates last."""
+    structure = plan.structure
+    segment = next(one for one in structure.segments if one.start <= level < one.stop)
+    number = segment.phases[0] if len(segment.phases) == 1 else segment.phases[level - segment.start]
+    phase = structure.phases[number]
+    return [*(piece for stage in phase.stages for piece in pieces_of(stage)), *phase.rates]
+
+
+def _first(plan: Plan, arrays: Arrays, level: int, bad: dict[str, np.ndarray]) -> tuple[str, Any, Piece | None]:
+    """The field, point and piece that come first in the order of evaluation among those that are not finite."""
+    pieces = [piece for piece in _pieces(plan, level) if piece.role in ("value", "rate", "residual")]
+    for piece in pieces:
+        # The last piece on a point is the one that stands; of those that add, the rule below is named.
+        for place in bad.get(piece.field, ()):
+            if _owner(plan, arrays, pieces, piece.field, place) is piece:
+                return piece.field, place, piece
+    name = next(iter(bad))
+    return name, bad[name][0], None
+
+
+def _owner(plan: Plan, arrays: Arrays, pieces: list[Piece], name: str, place: Any) -> Piece | None:
+    found = None
+    for piece in pieces:
+        inside = all(a <= i < b for a, i, b in zip(piece.box.start, place, piece.box.stop, strict=True))
+        if piece.field == name and inside and _held(plan, arrays, piece, place) and not (piece.adds and found):
+            found = piece
+    return found
+
+
+def _held(plan: Plan, arrays: Arrays, piece: Piece, place: Any) -> bool:
+    if piece.mask is None:
+        return True
+    extent = plan.structure.extent(piece.mask)
+    by_axis = dict(zip(plan.problem.scope.grid.space, place, strict=True))
+    index = tuple(int(by_axis[axis]) + origin for axis, origin in zip(extent.axes, extent.origin, strict=True))
+    return bool(np.asarray(arrays.profiles[piece.mask])[index])
+
+
+def _around(values: np.ndarray, place: Any) -> str:
+    window = tuple(slice(max(int(i) - 1, 0), int(i) + 2) for i in place)
+    return np.array2string(values[window], precision=4, separator=", ").replace("\n", "")
+
+
+def _advice(plan: Plan, largest: float) -> str:
+    stability = plan.stability
+    if getattr(stability, "largest", None) and not getattr(stability, "stable", True):
+        return f"The step is unstable: take one below {stability.largest:.6g}."  # type: ignore[union-attr]
+    if largest > 1e6:
+        return "The values grew on the way: try a smaller time step (fd.analyse tells the largest for linear rules)."
+    return "Look at divisions, roots, powers and logarithms in the rule, and at the step."

@@ -1,0 +1,96 @@
+"""A march in chunks: between two of them the one who runs it looks at the state, writes, and may stop.
+
+A chunk is `turns` times `gap` steps; `turns` is a number at run time, so that one compiled program serves chunks of any
+length. The values do not depend on where chunks end.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..kernels import Arrays
+from ..planning import Structure
+from ._march import (
+    Carry,
+    Saved,
+    after_first,
+    interiors,
+    is_finite,
+    make_ready,
+    march_kernel,
+    marcher,
+    turn_of,
+    with_spare,
+    without_spare,
+)
+
+LEVELS_A_TURN = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """What is made once for all steps: by the stepper, and for the systems of equations that `stages` name."""
+
+    stages: tuple[Any, ...]
+    prepared: Any
+    systems: tuple[Any, ...]
+
+
+jax.tree_util.register_dataclass(Ready, data_fields=["prepared", "systems"], meta_fields=["stages"])
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def get_ready(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> tuple[Carry, Ready]:
+    """The carry from which chunks go on, after the first level, and what they use."""
+    carry, prepared, systems = make_ready(structure, axes, arrays, carry)
+    return carry, Ready(tuple(systems), prepared, tuple(systems.values()))
+
+
+def steps_a_turn(structure: Structure, number: int) -> int:
+    """How many steps a turn takes where nothing is kept on the way: enough for kernels that take many levels at once,
+    and for arrays to be back in their places."""
+    segment = after_first(structure.segments[number])
+    if march_kernel(structure, segment) is not None:
+        return min(LEVELS_A_TURN, segment.stop - segment.start)
+    return turn_of(structure, segment)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def march_chunk(
+    structure: Structure,
+    number: int,
+    gap: int,
+    room: int,
+    axes: tuple[str, ...],
+    arrays: Arrays,
+    ready: Ready,
+    carry: Carry,
+    start: Any,
+    turns: Any,
+) -> tuple[Carry, Saved, jax.Array, Any]:
+    """`turns` times `gap` steps in segment `number`, from level `start` on.
+
+    Gives the carry; the level after each turn, stacked in `room` places of which `turns` are filled (none where it is
+    0); whether each declared field is finite at the end; and the level at which the stepper failed, or None.
+    """
+    segment = after_first(structure.segments[number])
+    systems = dict(zip(ready.stages, ready.systems, strict=True))
+    _, turn, advance = marcher(structure, segment, arrays, axes, ready.prepared, systems)
+    spare = turn > 1 and gap % turn == 0
+
+    def body(k: Any, held: tuple[Carry, Saved]) -> tuple[Carry, Saved]:
+        carry, kept = held
+        carry = advance(carry, start + k * gap, gap)
+        new = interiors(structure, carry[0]) if room else {}
+        return carry, {n: lax.dynamic_update_index_in_dim(kept[n], new[n], k, 0) for n in kept}
+
+    kept = {one.name: jnp.zeros((room, *one.shape), one.dtype) for one in structure.declared} if room else {}
+    carry = (with_spare(carry[0]), carry[1]) if spare else carry
+    carry, kept = lax.fori_loop(0, turns, body, (carry, kept))
+    carry = (without_spare(carry[0]), carry[1]) if spare else carry
+    failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
+    return carry, kept, is_finite(structure, carry[0]), failed
