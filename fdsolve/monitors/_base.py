@@ -76,7 +76,7 @@ class AbstractMonitor(ABC):
     A frozen dataclass. `title` heads its records in `solution.monitors`.
     """
 
-    every: int
+    every: Any
 
     @property
     def title(self) -> str:

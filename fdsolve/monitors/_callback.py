@@ -1,6 +1,5 @@
 """Any function, between two chunks."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,8 @@ class Callback(AbstractMonitor):
     A dict of numbers that it returns is kept in the records; a text or True stops the run, the text as the reason.
     """
 
-    function: Callable[[Look], Any]
-    every: int = 100
+    function: Any
+    every: Any = 100
 
     def __post_init__(self) -> None:
         to_every(self.every, "Callback")

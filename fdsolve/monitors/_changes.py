@@ -1,6 +1,7 @@
 """How fast fields change, and when they no longer do."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -11,8 +12,8 @@ from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_fields
 class Residual(AbstractMonitor):
     """Keeps max |Δu| / Δt of each field over the levels since the last look, in units of the field over time."""
 
-    field: str | None = None
-    every: int = 100
+    field: Any = None
+    every: Any = 100
 
     def __post_init__(self) -> None:
         to_every(self.every, "Residual")
@@ -35,10 +36,10 @@ class Steady(AbstractMonitor):
     With `relative=True` the change is divided by max |u|: `tolerance` is then in units of one over time.
     """
 
-    tolerance: float
-    field: str | None = None
+    tolerance: Any
+    field: Any = None
     relative: bool = False
-    every: int = 100
+    every: Any = 100
 
     def __post_init__(self) -> None:
         to_every(self.every, "Steady")

@@ -23,10 +23,10 @@ class Conservation(AbstractMonitor):
     Raises DeclarationError for a field that is not there.
     """
 
-    field: str | None = None
-    density: Callable[..., Any] | None = None
-    tolerance: float | None = None
-    every: int = 100
+    field: Any = None
+    density: Any = None
+    tolerance: Any = None
+    every: Any = 100
 
     def __post_init__(self) -> None:
         to_every(self.every, "Conservation")

@@ -20,8 +20,8 @@ class CFL(AbstractMonitor):
     """
 
     speed: Any
-    limit: float | None = None
-    every: int = 100
+    limit: Any = None
+    every: Any = 100
 
     def __post_init__(self) -> None:
         to_every(self.every, "CFL")

@@ -1,6 +1,7 @@
 """The watch for values that are not finite."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -15,7 +16,7 @@ class Nan(AbstractMonitor):
     RunError that tells the step, the field, the region and the rule they appeared in first.
     """
 
-    every: int = 100
+    every: Any = 100
 
     def __post_init__(self) -> None:
         to_every(self.every, "Nan")

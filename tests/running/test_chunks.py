@@ -1,0 +1,217 @@
+"""Runs in chunks: the same numbers as in one piece, whatever is done between the chunks."""
+
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+
+
+def heat(num=17, steps=60, stop=0.05, dtype=None):
+    grid = fd.Grid(t=fd.Time(0.0, stop, num=steps + 1), x=fd.Axis(0, 1, num=num))
+    u = fd.Field("u", grid, dtype=dtype)
+    u[...] = fd.rate(lambda u, kappa: kappa * fd.schemes.laplacian(u))
+    u[0] = lambda x: 1.0 + jnp.cos(np.pi * x)
+    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+    return u
+
+
+def wave(num=40, steps=75):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=steps + 1), x=fd.Axis(0, 1, num=num), y=fd.Axis(0, 1, num=num))
+    p = fd.Field("p", grid)
+    p[...] = lambda p, c, dt, dx, dy: (
+        2 * p["t-1"]
+        - p["t-2"]
+        + (c * dt / dx) ** 2
+        * (p["t-1", "x-1"] + p["t-1", "x+1"] + p["t-1", "y-1"] + p["t-1", "y+1"] - 4 * p["t-1"])
+    )
+    p[0:2] = lambda x, y: jnp.exp(-80 * ((x - 0.4) ** 2 + (y - 0.5) ** 2))
+    p[dict(x=[0, -1])] = p[dict(y=[0, -1])] = 0.0
+    return p
+
+
+def decay(steps=40):
+    """u' = -k u with a jump of the rule at t = 0.5: two segments."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=steps + 1), x=fd.Axis(0, 1, num=8))
+    u = fd.Field("u", grid)
+    u[...] = lambda u, k, dt: u["t-1"] * (1 - k * dt)
+    u.loc[dict(t=slice(0.5, 1.0))] = lambda u, k, dt: u["t-1"] * (1 - 2 * k * dt)
+    u[0] = lambda x: 1.0 + x
+    return u
+
+
+SAVES = [None, fd.every(1), fd.every(7), fd.at([0.011, 0.02, 0.0433]), fd.final()]
+
+
+@pytest.mark.parametrize("save", SAVES, ids=repr)
+def test_the_same_numbers_as_in_one_piece(save):
+    plain = fd.solve(heat(), kappa=0.3, save=save)
+    chunked = fd.solve(heat(), kappa=0.3, save=save, monitors=[fd.monitors.Nan(every=11)])
+    np.testing.assert_array_equal(plain["u"], chunked["u"])
+    np.testing.assert_array_equal(plain.final["u"], chunked.final["u"])
+    np.testing.assert_array_equal(plain.times, chunked.times)
+
+
+@pytest.mark.parametrize(("declare", "given"), [(wave, dict(c=0.4)), (decay, dict(k=1.0))], ids=["wave", "segments"])
+def test_two_levels_kept_and_changing_structure(declare, given):
+    field = declare()
+    plain = fd.solve(field, **given)
+    chunked = fd.solve(field, **given, monitors=[fd.monitors.Nan(every=9)])
+    name = field.name
+    np.testing.assert_allclose(plain[name], chunked[name], rtol=0, atol=1e-15)
+
+
+def test_receivers_and_multistep_steppers():
+    places = fd.receivers(dict(x=[0.21, 0.77]), every=3)
+    given = dict(kappa=0.2, stepper=fd.schemes.AdamsBashforth(3), save=[fd.every(5), places])
+    plain = fd.solve(heat(), **given)
+    chunked = fd.solve(heat(), **given, monitors=[fd.monitors.Nan(every=13)])
+    np.testing.assert_allclose(plain["u"], chunked["u"], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(plain.receivers["u"], chunked.receivers["u"], rtol=0, atol=1e-15)
+
+
+def test_what_monitors_keep():
+    seen = []
+    monitors = [
+        fd.monitors.Conservation(tolerance=1e-12, every=20),
+        fd.monitors.Conservation(density=lambda u: u**2, every=20),
+        fd.monitors.Residual(every=20),
+        fd.monitors.CFL(lambda u: 0.1 + 0 * u, every=30),
+        fd.monitors.Probe(x=0.4, every=30),
+        fd.monitors.Callback(lambda look: seen.append(look.level) or {"twice": 2.0 * look.level}, every=25),
+    ]
+    solution = fd.solve(heat(), kappa=0.3, monitors=monitors)
+    u, kept = np.asarray(solution["u"]), solution.monitors
+    grid = solution.plan.problem.scope.grid
+    volumes = grid.volumes()
+    np.testing.assert_allclose(kept["Conservation"].total_u, [np.sum(u[k] * volumes) for k in (0, 20, 40, 60)])
+    np.testing.assert_allclose(kept["Conservation 2"].total_density, [np.sum(u[k] ** 2 * volumes) for k in (0, 20, 40, 60)])
+    rates = [np.max(np.abs(u[k] - u[k - 20])) / (20 * grid.t.step) for k in (20, 40, 60)]
+    np.testing.assert_allclose(kept["Residual"].rate_u[1:], rates)
+    np.testing.assert_allclose(kept["CFL"].courant, 0.1 * grid.t.step / grid.x.step)
+    np.testing.assert_allclose(kept["Probe(x=0.4)"].u, [np.interp(0.4, grid.x.points, u[k]) for k in (0, 30, 60)])
+    assert seen == [0, 25, 50, 60]
+    np.testing.assert_array_equal(kept["Callback"].twice, [0, 50, 100, 120])
+    np.testing.assert_array_equal(kept["Callback"].t, grid.t.points[[0, 25, 50, 60]])
+
+
+def test_a_steady_state_stops_the_run_and_what_was_saved_is_given():
+    solution = fd.solve(heat(steps=4000, stop=4.0), kappa=1.0, save=fd.every(10), monitors=[fd.monitors.Steady(1e-3)])
+    assert "steady" in solution.stopped and "steady" in repr(solution)
+    assert 0.5 < solution.times[-1] < 2.0
+    assert solution["u"].shape == (len(solution.times), 17)
+    np.testing.assert_allclose(solution["u"][-1], 1.0, atol=1e-3)
+    assert solution.to_xarray().t[-1] == solution.times[-1]
+
+
+def test_a_total_that_is_not_kept_stops_the_run():
+    u = heat()
+    u[dict(x=-1)] = 0.0
+    solution = fd.solve(u, kappa=0.3, save=fd.final(), monitors=[fd.monitors.Conservation("u", tolerance=1e-3, every=5)])
+    assert "the total of `u` moved" in solution.stopped
+    assert solution.times[-1] < 0.05 and solution["u"].shape == (1, 17)
+
+
+def explode(num=16):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=201), x=fd.Axis(0, 1, num=num))
+    u = fd.Field("u", grid)
+    u[...] = lambda u, dt: u["t-1"] + dt * u["t-1"]
+    u[0, :] = 0.01
+    u[1:, 5:7] = lambda u, dt: u["t-1"] + dt * (0.1 + jnp.sqrt(0.3 - u["t-1"]))
+    return u
+
+
+def test_values_that_are_not_finite_are_traced_to_step_point_and_rule():
+    u = explode()
+    reference, level = np.full(16, 0.01), 0
+    with np.errstate(invalid="ignore"):
+        while np.isfinite(reference).all():
+            level += 1
+            reference[5:7] += 0.005 * (0.1 + np.sqrt(0.3 - reference[5:7]))
+    with pytest.raises(fd.RunError) as caught:
+        fd.solve(u, monitors=[fd.monitors.Nan()], save=fd.every(2))
+    text = str(caught.value)
+    assert f"at level {level}," in text and "x=5" in text and "u[1:, 5:7]" in text, text
+    saved = caught.value.solution
+    assert len(saved.times) == (level - 1) // 2 + 1
+    assert np.isfinite(np.asarray(saved["u"])).all()
+
+
+def test_an_unstable_step_is_named_with_a_stable_one():
+    with pytest.warns(fd.FdsolveWarning, match="unstable"), pytest.raises(fd.RunError, match="take one below"):
+        fd.solve(heat(steps=2000, stop=100.0), kappa=3.0, save=fd.final(), monitors=[fd.monitors.Nan()])
+
+
+def test_control_c_gives_what_there_is():
+    def interrupt(look):
+        if look.level == 30:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.warns(fd.FdsolveWarning, match="Interrupted at level 30"):
+        solution = fd.solve(heat(), kappa=0.3, monitors=[fd.monitors.Callback(interrupt, every=10)])
+    assert solution.times[-1] == pytest.approx(0.025) and "interrupted" in solution.stopped
+
+
+def test_under_jit_monitors_and_bars_are_left_out():
+    u = heat()
+
+    def loss(kappa):
+        return jnp.sum(fd.solve(u, kappa=kappa, monitors=[fd.monitors.Nan()], progress=True)["u"][-1] ** 2)
+
+    expected = jax.grad(lambda k: jnp.sum(fd.solve(u, kappa=k)["u"][-1] ** 2))(0.3)
+    np.testing.assert_allclose(jax.grad(loss)(0.3), expected)
+
+
+def test_a_bar_tells_steps_and_times(capsys):
+    fd.solve(heat(), kappa=0.3, save=fd.final(), progress=True)
+    shown = capsys.readouterr().err
+    assert "60/60" in shown and "t = 0.05" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(monitors=[3]), "monitors= takes monitors"),
+        (dict(monitors=[fd.monitors.Nan]), "write it with parentheses"),
+        (dict(monitors=[fd.monitors.Residual("v")]), "not solved for"),
+        (dict(monitors=[fd.monitors.Probe(x=2.0)]), "outside axis `x`"),
+        (dict(monitors=[fd.monitors.Probe()]), "no coordinate on axis `x`"),
+        (dict(monitors=[fd.monitors.CFL(dict(y=1.0))]), "names the axis 'y'"),
+        (dict(monitors=[fd.monitors.Conservation(density=lambda w: w)]), "argument `w` is unknown"),
+        (dict(progress="yes"), "progress= is True or False"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_monitors_are_refused(options, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.solve(heat(), kappa=0.3, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fd.monitors.Nan(every=0), "at least 1"),
+        (lambda: fd.monitors.Steady(-1.0), "above 0"),
+        (lambda: fd.monitors.Callback(3), "a function"),
+        (lambda: fd.Checkpoints(""), "path of a folder"),
+        (lambda: fd.stream("x.zarr", 3), "fd.every"),
+    ],
+)
+def test_wrong_arguments_are_refused(make, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        make()
+
+
+def test_a_run_on_another_thread():
+    found = []
+    work = threading.Thread(target=lambda: found.append(fd.solve(heat(), kappa=0.3, monitors=[fd.monitors.Nan()])))
+    work.start()
+    deadline = time.monotonic() + 300
+    while work.is_alive() and time.monotonic() < deadline:
+        work.join(1.0)
+    assert found[0].stopped is None
