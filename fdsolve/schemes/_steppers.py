@@ -266,6 +266,20 @@ class AbstractStepper(ABC):
         """One of the first `starting_steps` steps."""
         return self.step(system, memory, prepared)
 
+    @property
+    def steps_back(self) -> bool:
+        """Whether a step can be taken back, with nothing lost."""
+        return False
+
+    def step_back(
+        self, system: AbstractSystem, memory: Any, at: Callable[[Values], AbstractSystem]
+    ) -> tuple[AbstractSystem, Any]:
+        """Undoes a step: `system` stands at the new level, and `at(values)` gives the step that starts from values.
+
+        Returns that step, and the memory before it.
+        """
+        raise PlanningError(f"{self!r} cannot take a step back.")
+
     def report(self, memory: Any) -> Any:
         """The first level that failed (an integer array, −1 for none) where that can happen, else None."""
         return None

@@ -1,6 +1,6 @@
 """Leapfrog: three levels, centred in time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,16 @@ class Leapfrog(AbstractStepper):
 
     def first_step(self, system: AbstractSystem, memory: Any, prepared: Any) -> tuple[Values, Any]:
         return RK4().advance(system, system.start), system.start
+
+    @property
+    def steps_back(self) -> bool:
+        return self.filter == 0
+
+    def step_back(
+        self, system: AbstractSystem, memory: Any, at: Callable[[Values], AbstractSystem]
+    ) -> tuple[AbstractSystem, Any]:
+        before = at(memory)
+        return before, combine(before, system.start, [-2.0], [before.rates(before.start, 0.0)])
 
     def _filtered(self, old: Values, here: Values, new: Values) -> Values:
         if not self.filter:

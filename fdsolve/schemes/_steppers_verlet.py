@@ -1,6 +1,6 @@
 """Størmer–Verlet: two groups of rates, each moved by the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +57,15 @@ class StormerVerlet(AbstractOneStep):
         values = combine(system, values, [half], [system.rates(values, start, None, kick)])
         values = combine(system, values, [length], [system.rates(values, start + half, None, drift)])
         return combine(system, values, [half], [system.rates(values, start + length, None, kick)])
+
+    @property
+    def steps_back(self) -> bool:
+        return True
+
+    def step_back(
+        self, system: AbstractSystem, memory: Any, at: Callable[[Values], AbstractSystem]
+    ) -> tuple[AbstractSystem, Any]:
+        return at(self.advance(system, system.start, 1.0, -1.0)), memory
 
     def amplify(self, modes: Modes) -> np.ndarray:
         return np.linalg.eigvals(self.propagator(modes))

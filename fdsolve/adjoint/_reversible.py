@@ -1,0 +1,208 @@
+"""Reversible marches: the states on the way back are found from the last one, step by step."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from ..errors import DeclarationError, PlanningError
+from ..kernels import linear_map
+from ._base import AbstractAdjoint, March, Step, plain, split
+
+LAYERS = ("exact", "frozen", "saved")
+
+
+class AbstractWayBack(ABC):
+    """How a step is taken back: what is kept of each state on the way forward, and the state before from the one after.
+
+    `reach`: so many steps from the first on lead back to levels that the first state itself holds.
+    """
+
+    reach: int
+    keeps: bool
+    """Whether anything is kept."""
+
+    @abstractmethod
+    def keep(self, carry: Any) -> Any:
+        """What is kept of a state: a tree of arrays."""
+
+    @abstractmethod
+    def back(self, consts: Any, first: Any, carry: Any, kept: Any, place: Any, number: Any) -> Any:
+        """The state before step `place` (the first is 0), which leads to level `number`, from the state after it.
+
+        `first` is the state before all steps, `kept` what was kept after each, stacked.
+        """
+
+    @abstractmethod
+    def step(self, step: Step, consts: Any, carry: Any, number: Any, after: Any = None) -> Any:
+        """A step whose derivative is taken; `after` is what it comes to, where that is known better."""
+
+    @abstractmethod
+    def check(self, moving: Any) -> None:
+        """Refuses derivatives that need what is not found again. `moving`: constants' leaves that are differentiated."""
+
+
+@dataclass(frozen=True)
+class Reversible(AbstractAdjoint):
+    """Undoes one step after the other and differentiates it there: memory for a few states, whatever the steps.
+
+    For updates that lose nothing: plain rules that take their own oldest value times ±1 (leapfrog, u[t] from u[t-1] and
+    u[t-2]; staggered pairs, each moved by the other), and the symmetric steppers `StormerVerlet` and `Leapfrog`. This is
+    proved from the traced rules before anything runs; heat, upwind differences and Runge–Kutta are refused. Costs three
+    steps' work for each. Works in both modes of differentiation, and forward over reverse.
+
+    Absorbing layers (sponges, `PML`) do lose: of their points those are kept, at every step, that the points outside
+    read: a rim as wide as the stencil. What `layer` says of the state further inside:
+
+    - "exact": it is not known on the way back, and not needed where the layer is linear and nothing in its coefficients
+      is differentiated; a parameter that is, is refused.
+    - "frozen": parameters in the layer's coefficients count as constants there. Their gradient has no part from rules
+      in the layer; all else is exact.
+    - "saved": the whole layer is kept at every step.
+
+    Rounding: the states are found in the run's precision, and errors made on the way back travel as waves do. Relative
+    to the largest value, measured on a 1-D string and a 2-D membrane: about 1e-14 after 10³ steps and 1e-13 after 10⁴
+    in float64 (1e-5 and 1e-4 in float32).
+    """
+
+    layer: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.layer not in LAYERS:
+            raise DeclarationError(f"Reversible: layer= is one of {', '.join(map(repr, LAYERS))}, got {self.layer!r}.")
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        raise PlanningError(
+            "Reversible() must be told how a step is undone. Give it to fd.solve(..., adjoint=fd.adjoint.Reversible()), "
+            "or call bind(way_back) first."
+        )
+
+    def bind(self, way: AbstractWayBack) -> AbstractAdjoint:
+        """The adjoint for steps that are taken back in the given way."""
+        return _Bound(way)
+
+    def describe(self, count: int, state_bytes: int) -> str:
+        return f"{self!r}: undoes all {count} steps, keeps the last state"
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound(AbstractAdjoint):
+    way: AbstractWayBack
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        if count <= self.way.reach:
+            return plain(step, consts, carry, start, count)
+        leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
+        out = _march(_Static(step, form, count, self.way, quick), leaves)
+        return jax.tree.unflatten(jax.tree.structure(carry), out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Static:
+    step: Step
+    form: Any
+    count: int
+    way: AbstractWayBack
+    quick: March | None
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _march(static: _Static, leaves: list[Any]) -> list[Any]:
+    """The march on the leaves of constants, carry and start."""
+    run = static.quick or partial(plain, static.step)
+    consts, carry, start = static.form.unflatten(leaves)
+    return jax.tree.leaves(run(consts, carry, start, static.count))
+
+
+def _march_keeping(static: _Static, leaves: list[Any]) -> tuple[list[Any], Any]:
+    """The same, and what is kept of each state."""
+    if not static.way.keeps:
+        return _march(static, leaves), {}
+    consts, carry, start = static.form.unflatten(leaves)
+
+    def one(state: Any, number: Any) -> tuple[Any, Any]:
+        state = static.step(consts, state, number)
+        return state, static.way.keep(state)
+
+    last, kept = lax.scan(one, carry, start + jnp.arange(static.count, dtype=start.dtype))
+    return jax.tree.leaves(last), kept
+
+
+def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    (leaves,), (moves,) = primals, tangents
+    out, kept = _march_keeping(static, leaves)
+    moving = [k for k, move in enumerate(moves) if _moves(move)]
+    inexact = [k for k, one in enumerate(out) if jnp.issubdtype(one.dtype, jnp.inexact)]
+    kept_leaves, kept_form = jax.tree.flatten(kept)
+    ends = (len(leaves), len(leaves) + len(out))
+
+    def forward(given: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+        def run(*moved: Any) -> list[Any]:
+            consts, carry, start = static.form.unflatten(_replaced(given[: ends[0]], moving, moved))
+            step = partial(static.way.step, static.step)
+            return split(plain(step, consts, carry, start, static.count))[0]
+
+        return jax.jvp(run, tuple(given[k] for k in moving), tuple(directions))[1]
+
+    def backward(given: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        known = list(given[: ends[0]]), list(given[ends[0] : ends[1]]), kept_form.unflatten(given[ends[1] :])
+        return _pulled(static, *known, moving, list(cotangents))
+
+    found = iter(linear_map(forward, backward, [*leaves, *out, *kept_leaves], [moves[k] for k in moving]))
+    zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
+    return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
+
+
+_march.defjvp(_push, symbolic_zeros=True)
+
+
+def _moves(tangent: Any) -> bool:
+    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
+    whole = list(leaves)
+    for place, one in zip(places, given, strict=True):
+        whole[place] = one
+    return whole
+
+
+def _pulled(
+    static: _Static, leaves: list[Any], out: list[Any], kept: Any, moving: Sequence[int], cotangents: list[Any]
+) -> list[Any]:
+    """The transpose of the derivative: each step undone, then reversed where it started."""
+    consts, first, start = static.form.unflatten(leaves)
+    const_leaves, const_form = jax.tree.flatten(consts)
+    num_consts = len(const_leaves)
+    of_consts = [k for k in moving if k < num_consts]
+    static.way.check(const_form.unflatten([k in of_consts for k in range(num_consts)]))
+    last = jax.tree.structure(first).unflatten(out)
+
+    def reverse(held: Any, place: Any) -> tuple[Any, None]:
+        after, back, sums = held
+        number = start + place
+        before = static.way.back(consts, first, after, kept, place, number)
+        inner, join = split(before)
+
+        def one(moved: list[Any], given: list[Any]) -> list[Any]:
+            constants = const_form.unflatten(_replaced(const_leaves, of_consts, given))
+            return split(static.way.step(static.step, constants, join(moved), number, after))[0]
+
+        back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)
+        return (before, back, [a + b for a, b in zip(sums, more, strict=True)]), None
+
+    sums = [jnp.zeros_like(const_leaves[k]) for k in of_consts]
+    places = jnp.arange(static.count, dtype=start.dtype)
+    (_, back, sums), _ = lax.scan(reverse, (last, cotangents, sums), places, reverse=True)
+    carry_leaves = jax.tree.leaves(first)
+    inexact = [k for k, x in enumerate(carry_leaves) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
+    found = dict(zip(of_consts, sums, strict=True))
+    found |= {num_consts + k: value for k, value in zip(inexact, back, strict=True)}
+    return [found[k] for k in moving]
