@@ -19,6 +19,7 @@ from . import (
     kernels,
     maps,
     marching,
+    monitors,
     selection,
     sequences,
 )
@@ -37,6 +38,7 @@ GROUPS: dict[str, Callable[[Settings], list[tuple[str, list[Row]]]]] = {
     "kernels": kernels.sections,
     "selection": selection.sections,
     "elliptic": elliptic.sections,
+    "monitors": monitors.sections,
 }
 
 

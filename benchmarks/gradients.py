@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from . import _convections, _maps, _sequences
+from . import _adjoints, _convections, _maps, _sequences
 from ._compare import Settings, compare, compile_for, gradient, memory_row
 from ._kernex import PACKAGE
 from ._table import Row
@@ -46,7 +46,7 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
         ours, hand = (compile_for(gradient(function, which), given) for function in (one, other))
         times.append(compare(settings, name, ours, hand, given, bar=BAR, tolerance=TOLERANCE))
         memory.append(memory_row(name, ours, hand, size, MEMORY_BAR, ORDER))
-    return [(TITLE, times), (MEMORY_TITLE, [*memory, _kernexs_memory()])]
+    return [(TITLE, times), (MEMORY_TITLE, [*memory, _kernexs_memory()]), *_adjoints.sections(settings)]
 
 
 def _kernexs_memory() -> Row:

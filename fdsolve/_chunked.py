@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from .errors import FdsolveError, FdsolveWarning, RunError
 from . import files
+from .errors import FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays
 from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
 from .planning import Plan, SavePlan

@@ -41,7 +41,9 @@ class Probe(AbstractMonitor):
                     f"{self.title} lies outside axis `{axis}`, which goes from {owner.lower:g} to {owner.upper:g}."
                 )
         if unknown := sorted(set(given) - set(watched.space)):
-            raise DeclarationError(f"{self.title}: there is no axis `{unknown[0]}`; there are {', '.join(watched.space)}.")
+            raise DeclarationError(
+                f"{self.title}: there is no axis `{unknown[0]}`; there are {', '.join(watched.space)}."
+            )
 
     def measure(self, watched: Watched, look: Look) -> Measured:
         found: Measured = {}

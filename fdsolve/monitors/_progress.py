@@ -32,7 +32,10 @@ class Bar(AbstractProgress):
     """A bar of tqdm's, in a terminal or a notebook."""
 
     def __init__(self, make: Any, first: int, last: int, units: str):
-        self._bar, self._units = make(total=last, initial=first, unit=" steps", dynamic_ncols=True, desc="fdsolve"), units
+        self._bar, self._units = (
+            make(total=last, initial=first, unit=" steps", dynamic_ncols=True, desc="fdsolve"),
+            units,
+        )
 
     def show(self, level: int, simulated: float) -> None:
         self._bar.set_postfix_str(f"t = {simulated:.5g}{self._units}", refresh=False)
@@ -56,7 +59,8 @@ class Line(AbstractProgress):
         rate = (level - self._first) / max(now - self._begun, 1e-9)
         left = (self._last - level) / max(rate, 1e-9)
         sys.stderr.write(
-            f"\rfdsolve: {level}/{self._last} steps, t = {simulated:.5g}{self._units}, {rate:.3g} steps/s, {left:.0f} s left "
+            f"\rfdsolve: {level}/{self._last} steps, t = {simulated:.5g}{self._units}, {rate:.3g} steps/s, "
+            f"{left:.0f} s left "
         )
         sys.stderr.flush()
 

@@ -53,9 +53,7 @@ class Memory(AbstractSink):
 
     def __init__(self, plan: Plan):
         count = len(plan.structure.saved_levels)
-        self._arrays = {
-            one.name: np.empty((count, *one.shape), np.dtype(one.dtype)) for one in plan.structure.declared
-        }
+        self._arrays = {one.name: np.empty((count, *one.shape), np.dtype(one.dtype)) for one in plan.structure.declared}
         self.num_saved = 0
 
     def append(self, levels: Sequence[int], arrays: Mapping[str, Any]) -> None:

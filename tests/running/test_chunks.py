@@ -27,8 +27,7 @@ def wave(num=40, steps=75):
     p[...] = lambda p, c, dt, dx, dy: (
         2 * p["t-1"]
         - p["t-2"]
-        + (c * dt / dx) ** 2
-        * (p["t-1", "x-1"] + p["t-1", "x+1"] + p["t-1", "y-1"] + p["t-1", "y+1"] - 4 * p["t-1"])
+        + (c * dt / dx) ** 2 * (p["t-1", "x-1"] + p["t-1", "x+1"] + p["t-1", "y-1"] + p["t-1", "y+1"] - 4 * p["t-1"])
     )
     p[0:2] = lambda x, y: jnp.exp(-80 * ((x - 0.4) ** 2 + (y - 0.5) ** 2))
     p[dict(x=[0, -1])] = p[dict(y=[0, -1])] = 0.0
@@ -90,7 +89,9 @@ def test_what_monitors_keep():
     grid = solution.plan.problem.scope.grid
     volumes = grid.volumes()
     np.testing.assert_allclose(kept["Conservation"].total_u, [np.sum(u[k] * volumes) for k in (0, 20, 40, 60)])
-    np.testing.assert_allclose(kept["Conservation 2"].total_density, [np.sum(u[k] ** 2 * volumes) for k in (0, 20, 40, 60)])
+    np.testing.assert_allclose(
+        kept["Conservation 2"].total_density, [np.sum(u[k] ** 2 * volumes) for k in (0, 20, 40, 60)]
+    )
     rates = [np.max(np.abs(u[k] - u[k - 20])) / (20 * grid.t.step) for k in (20, 40, 60)]
     np.testing.assert_allclose(kept["Residual"].rate_u[1:], rates)
     np.testing.assert_allclose(kept["CFL"].courant, 0.1 * grid.t.step / grid.x.step)
@@ -112,7 +113,9 @@ def test_a_steady_state_stops_the_run_and_what_was_saved_is_given():
 def test_a_total_that_is_not_kept_stops_the_run():
     u = heat()
     u[dict(x=-1)] = 0.0
-    solution = fd.solve(u, kappa=0.3, save=fd.final(), monitors=[fd.monitors.Conservation("u", tolerance=1e-3, every=5)])
+    solution = fd.solve(
+        u, kappa=0.3, save=fd.final(), monitors=[fd.monitors.Conservation("u", tolerance=1e-3, every=5)]
+    )
     assert "the total of `u` moved" in solution.stopped
     assert solution.times[-1] < 0.05 and solution["u"].shape == (1, 17)
 
