@@ -1,0 +1,127 @@
+"""Adjoints of whole runs: those that carry derivatives forward in time, beside the state, from its first level on."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from ..errors import DeclarationError
+from ..kernels import linear_map
+from ._base import AbstractAdjoint, March, Step, plain, split
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A whole run as functions of its operands, a tree of arrays.
+
+    `quick(operands)` gives all that the run gives, by whichever kernels serve it; `plain` the same by operations of JAX
+    alone. `begin(operands)` is the carry at the first level, `step(operands, carry, number)` that at level `number`
+    from the one before, up to level `last`. `score(carry, number, cotangents)` is ⟨cotangents, what the run keeps of
+    this level⟩. `records`: whether something is written down on the way that only the whole run knows.
+    """
+
+    quick: Callable[[Any], Any]
+    plain: Callable[[Any], Any]
+    begin: Callable[[Any], Any]
+    step: Callable[[Any, Any, Any], Any]
+    score: Callable[[Any, Any, Any], Any]
+    last: int
+    records: bool = False
+
+
+class AbstractWhole(AbstractAdjoint):
+    """An adjoint that acts on a whole run, not on its steps between saves.
+
+    The derivative along tangents is exact; how cotangents are pulled back is the adjoint's own.
+    """
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        return (quick or partial(plain, step))(consts, carry, start, count)
+
+    def whole(self, run: Run, operands: Any) -> Any:
+        """All that the run gives, with this adjoint's derivative."""
+        leaves, form = jax.tree.flatten(operands)
+        out_form = jax.tree.structure(jax.eval_shape(run.plain, operands))
+        return out_form.unflatten(_whole(_Static(self, run, form, out_form), leaves))
+
+    @abstractmethod
+    def pull(self, run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, cotangents: Any) -> list[Any]:
+        """The cotangents of the leaves `moving` from those of all that the run gives.
+
+        `join(leaves)` is the tree of operands.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class _Static:
+    adjoint: AbstractWhole
+    run: Run
+    form: Any
+    out_form: Any
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _whole(static: _Static, leaves: list[Any]) -> list[Any]:
+    """The run on the leaves of its operands."""
+    return jax.tree.leaves(static.run.quick(static.form.unflatten(leaves)))
+
+
+def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    (leaves,), (moves,) = primals, tangents
+    out = _whole(static, leaves)
+    moving = [k for k, move in enumerate(moves) if _moves(move)]
+    inexact = [k for k, one in enumerate(out) if jnp.issubdtype(one.dtype, jnp.inexact)]
+    _check_real(leaves, moving, static.adjoint)
+
+    def forward(kept: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
+        def run(*given: Any) -> list[Any]:
+            return split(static.run.plain(static.form.unflatten(replaced(kept, moving, given))))[0]
+
+        return jax.jvp(run, tuple(kept[k] for k in moving), tuple(directions))[1]
+
+    def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        given = dict(zip(inexact, cotangents, strict=True))
+        none = [given.get(k, np.zeros(one.shape, jax.dtypes.float0)) for k, one in enumerate(out)]
+        return static.adjoint.pull(static.run, kept, moving, static.form.unflatten, static.out_form.unflatten(none))
+
+    found = iter(linear_map(forward, backward, leaves, [moves[k] for k in moving]))
+    zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
+    return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
+
+
+_whole.defjvp(_push, symbolic_zeros=True)
+
+
+def _moves(tangent: Any) -> bool:
+    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _check_real(leaves: Sequence[Any], moving: Sequence[int], adjoint: AbstractWhole) -> None:
+    if any(jnp.iscomplexobj(leaves[k]) for k in moving):
+        raise DeclarationError(
+            f"{adjoint!r} differentiates with respect to real parameters, and one here is complex. Pass its real and "
+            f"imaginary parts as two, or take adjoint=fd.adjoint.Checkpointed()."
+        )
+
+
+def replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
+    """The leaves with those at some places put in."""
+    whole = list(leaves)
+    for place, one in zip(places, given, strict=True):
+        whole[place] = one
+    return whole
+
+
+def pairing(cotangents: Any, tangents: Any) -> Any:
+    """The real number Σ cotangent · tangent over the leaves of two trees; leaves without derivatives count for nothing."""
+    total: Any = 0.0
+    for cotangent, tangent in zip(jax.tree.leaves(cotangents), jax.tree.leaves(tangents), strict=True):
+        if cotangent.dtype != jax.dtypes.float0:
+            total = total + jnp.sum(cotangent * tangent).real
+    return total

@@ -1,0 +1,71 @@
+"""One step of a plan as a pure function of its operands, and a whole run as such."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..adjoint import Run, pairing
+from ..kernels import Arrays
+from ..planning import Structure
+from ._march import Carry, after_first, begin, finish, interiors, make_ready, marcher
+
+Step = Callable[[Arrays, Carry, Any], Carry]
+
+
+def first_carry(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Carry:
+    """The carry at the first level, with the stepper's memory."""
+    return make_ready(structure, axes, arrays, begin(structure, axes, arrays)[0])[0]
+
+
+def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
+    """Φ: (operands, carry, number of the level) ↦ the carry at that level, from the one before.
+
+    Beyond the last level the structure is that of the last.
+    """
+    segments = [one for one in map(after_first, structure.segments) if one.start < one.stop]
+
+    def step(arrays: Arrays, carry: Carry, number: Any) -> Carry:
+        _, prepared, systems = make_ready(structure, axes, arrays, carry)
+        branches = [marcher(structure, one, arrays, axes, prepared, systems)[0] for one in segments]
+        if len(branches) == 1:
+            return branches[0](carry, number)
+        place = jnp.searchsorted(jnp.asarray([one.start for one in segments[1:]]), number, side="right")
+        return lax.switch(place, branches, carry, number)
+
+    return step
+
+
+def make_run(structure: Structure, axes: tuple[str, ...]) -> Run:
+    """A whole run, for adjoints that act on it."""
+
+    def run(which: Structure, arrays: Arrays) -> Any:
+        return finish(which, axes, arrays, begin(which, axes, arrays)[0])
+
+    bare = replace(structure, kernels=(), adjoint=None)
+    last = structure.segments[-1].stop - 1
+    slots = np.full(last + 1, -1, np.int32)
+    slots[list(structure.saved_levels)] = np.arange(len(structure.saved_levels))
+
+    def score(carry: Carry, number: Any, cotangents: Any) -> Any:
+        history, at_last = cotangents[:2]
+        slot = jnp.asarray(slots)[number]
+        values, total = interiors(structure, carry[0]), jnp.where(number == last, pairing(at_last, carry), 0.0)
+        for name, rows in history.items():
+            row = lax.dynamic_index_in_dim(rows, jnp.maximum(slot, 0), keepdims=False)
+            total = total + jnp.where(slot >= 0, jnp.sum(row * values[name]).real, 0.0)
+        return total
+
+    return Run(
+        partial(run, structure),
+        partial(run, bare),
+        partial(first_carry, bare, axes),
+        make_step(bare, axes),
+        score,
+        last,
+        structure.recording is not None,
+    )
