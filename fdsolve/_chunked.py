@@ -93,7 +93,8 @@ def _make_sink(
         stream = files.ZarrStream.reopen(path, kept.num_saved, count)
     else:
         stream = files.ZarrStream(path, _template(made, carry, hidden), count)
-    return Store(stream, time.points, lambda name, array: mark_holes(made, name, jnp.asarray(array), hidden))
+    times = time.points if time.since is None else time.datetimes()
+    return Store(stream, times, lambda name, array: mark_holes(made, name, jnp.asarray(array), hidden))
 
 
 def _template(made: Plan, carry: Carry, hidden: Mapping[str, jax.Array]) -> xr.Dataset:

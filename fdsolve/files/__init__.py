@@ -1,5 +1,5 @@
 """Files: Datasets written to NetCDF and Zarr and read again, streams that are written while a run goes on."""
 
 from ._need import need as need
-
-ZarrStream = open_dataset = None
+from ._open import open_dataset as open_dataset
+from ._stream import ZarrStream as ZarrStream

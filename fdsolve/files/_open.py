@@ -1,0 +1,55 @@
+"""Datasets read from files, lazily."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from ..errors import RunError
+from ._held import METADATA
+from ._join import join_complex
+from ._need import need
+
+ENGINES = {"netcdf4": "netCDF4", "h5netcdf": "h5netcdf"}
+"""What xarray calls the libraries that write NetCDF files, and their modules, in the order they are tried."""
+
+
+def find_engine(engine: str | None) -> str:
+    """The library for NetCDF files: the one asked for, or the first that is installed."""
+    if engine is not None:
+        if engine not in ENGINES:
+            raise RunError(f"engine= takes {' or '.join(map(repr, ENGINES))}, got {engine!r}.")
+        need(ENGINES[engine], "io")
+        return engine
+    for name, module in ENGINES.items():
+        try:
+            need(module, "io")
+            return name
+        except RunError:
+            continue
+    raise RunError("NetCDF files want netCDF4 or h5netcdf: pip install 'fdsolve[io]'.")
+
+
+def open_dataset(path: Any, *, engine: str | None = None) -> xr.Dataset:
+    """A Dataset from a NetCDF file or a Zarr store, also one that is being written; values are read when looked at.
+
+    Complex variables that NetCDF holds as pairs come back complex. `engine`: "netcdf4" or "h5netcdf" (default: the one
+    installed), for NetCDF. Close it, or use it in a `with`.
+
+    Raises: RunError where nothing that can be read is at `path`, and where a library is missing.
+    """
+    place = Path(os.path.abspath(os.fspath(path)))
+    if (place / METADATA).is_file() or (place / ".zgroup").is_file():
+        need("zarr", "io")
+        return join_complex(xr.open_dataset(place, engine="zarr", chunks=None))
+    if not place.is_file():
+        raise RunError(f"There is no NetCDF file and no Zarr store at {place}.")
+    chosen: Any = find_engine(engine)
+    return _joined(xr.open_dataset(place, engine=chosen))
+
+
+def _joined(dataset: xr.Dataset) -> xr.Dataset:
+    joined = join_complex(dataset)
+    joined.set_close(dataset.close)
+    return joined
