@@ -2,8 +2,10 @@
 
 from . import adjoint as adjoint
 from . import boundary as boundary
+from . import inverse as inverse
 from . import kernels as kernels
 from . import monitors as monitors
+from . import pictures as pictures
 from . import schemes as schemes
 from . import solvers as solvers
 from ._resume import resume as resume
@@ -30,6 +32,10 @@ from .grid import Axis as Axis
 from .grid import Grid as Grid
 from .grid import Time as Time
 from .monitors import Checkpoints as Checkpoints
+from .inverse import Inversion as Inversion
+from .inverse import invert as invert
+from .inverse import tikhonov as tikhonov
+from .inverse import total_variation as total_variation
 from .planning import Plan as Plan
 from .planning import at as at
 from .planning import every as every

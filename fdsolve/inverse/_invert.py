@@ -1,0 +1,248 @@
+"""`fd.invert`: the parameters that fit."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError
+from ._inversion import Inversion
+from ._methods import AbstractMethod, Report, relative, to_method
+from ._objective import Objective, check_start, to_objective
+from ._regularise import to_terms
+from ._space import Space, to_space
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """What a callback sees: `iteration`, `loss` with regularisation, `gradient_norm`, `parameters`."""
+
+    iteration: int
+    loss: float
+    gradient_norm: float
+    parameters: Any
+
+
+def invert(
+    loss_or_misfit: Any,
+    initial: Any,
+    *,
+    method: Any = None,
+    bounds: Any = None,
+    transform: Any = None,
+    regularise: Any = None,
+    subsets: Any = None,
+    seed: Any = 0,
+    max_iterations: Any = None,
+    tolerance: Any = None,
+    callback: Any = None,
+    progress: Any = False,
+) -> Inversion:
+    """Finds the parameters that make a loss least.
+
+    Arguments:
+        loss_or_misfit: a function of a pytree like `initial`. One that returns a scalar is a loss L; any other pytree
+            of arrays is residuals r, and L = ½‖r‖² (`fd.misfit` makes them). With `subsets=` it takes a second
+            argument.
+        initial: where to start: a pytree of real arrays, mostly a dict by name. DataArrays keep their coordinates.
+        method: "levenberg-marquardt" (residuals; the default for them), "gauss-newton" (residuals), "l-bfgs" (the
+            default for a scalar), "bfgs", "adam" (the default with subsets), a solver of optimistix or a transformation
+            of optax.
+        bounds: (lower, upper) by parameter, None where free: dict(kappa=(0, None)). Kept by a transform: `Softplus` for
+            one bound, `Logistic` for two.
+        transform: an object by parameter: dict(kappa=fd.inverse.Exponential()).
+        regularise: `fd.tikhonov(...)`, `fd.total_variation(...)`, functions of the parameters, or a list of those.
+        subsets: a number n: the function gets k of 0 … n − 1, each once a round, shuffled by `seed`; or a
+            `jax.random.key(...)`: it gets a new key at each iteration.
+        max_iterations: how many; by method.
+        tolerance: ε; ends when the loss fell by less than ε of itself and the variables moved by less than √ε of
+            theirs, or when the gradient's norm is below ε. Default 4e-10 in float64, 7e-5 in float32.
+        callback: called with an `Iterate` (iteration, loss, gradient_norm, parameters); a true result ends the search.
+        progress: whether to print a line as it goes.
+
+    Methods move free variables: the parameters through their transforms, or divided by the size of their initial
+    values; step sizes (of Adam, say) are relative to that size. The loss they see is divided by that at the start.
+
+    Raises: DeclarationError for parameters that are integers, names and bounds that do not fit, a loss that is nan at
+    the start or does not depend on a parameter.
+
+    >>> data = jnp.array([1.0, 0.5, 0.25])
+    >>> found = invert(lambda p: jnp.exp(-p["rate"] * jnp.arange(3.0)) - data, dict(rate=0.1), bounds=dict(rate=(0, 9)))
+    >>> print(f"{float(found.parameters['rate']):.4f}", found.converged)
+    0.6931 True
+    """
+    space = to_space(initial, bounds, transform)
+    vector = space.start()
+    order = _Subsets.of(subsets, seed)
+    terms = to_terms(regularise, space.parameters(vector))
+    objective = to_objective(loss_or_misfit, space, terms, order.example)
+    chosen = to_method(method, objective, subsets is not None)
+    limits = _limits(chosen, space, max_iterations, tolerance)
+    if callback is not None and not callable(callback):
+        raise DeclarationError(f"callback= takes a function of an iterate, got {callback!r}.")
+    loss, slope = check_start(objective, vector, order.example)
+    unit = abs(loss) if loss else 1.0
+    watch = _Watch(space, unit, callback, bool(progress))
+    search = _Search(replace(objective, unit=unit), chosen, limits, order, watch)
+    return search.run(vector, float(np.linalg.norm(slope)) / unit)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    iterations: int
+    tolerance: float
+
+
+def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: Any) -> _Limits:
+    if iterations is None:
+        iterations = chosen.max_iterations
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise DeclarationError(f"max_iterations= is a whole number of at least 1, got {iterations!r}.")
+    if tolerance is None:
+        tolerance = float(np.finfo(space.dtype).eps) ** 0.6
+    if isinstance(tolerance, bool | str) or not 0 < tolerance < 1:
+        raise DeclarationError(f"tolerance= is a number between 0 and 1, got {tolerance!r}. Take 1e-8.")
+    return _Limits(iterations, float(tolerance))
+
+
+@dataclass(frozen=True, eq=False)
+class _Subsets:
+    """What the loss gets as its second argument, iteration by iteration."""
+
+    number: int | None
+    key: Any
+    seed: int
+
+    @classmethod
+    def of(cls, given: Any, seed: Any) -> "_Subsets":
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise DeclarationError(f"seed= is a whole number, got {seed!r}.")
+        if given is None:
+            return cls(None, None, seed)
+        if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.shape == ():
+            return cls(None, given, seed)
+        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+            raise DeclarationError(
+                f"subsets= takes their number, or a jax.random.key(0) from which keys are drawn; got {given!r}."
+            )
+        return cls(given, None, seed)
+
+    @property
+    def example(self) -> Any:
+        return jnp.asarray(0, jnp.int32) if self.number is not None else self.key
+
+    def stream(self) -> Iterator[Any]:
+        """Subsets without end."""
+        draw, count = np.random.default_rng(self.seed), 0
+        while True:
+            for k in draw.permutation(self.number) if self.number is not None else (None,):
+                yield jnp.asarray(k, jnp.int32) if self.number is not None else self._key(count)
+                count += 1
+
+    def _key(self, count: int) -> Any:
+        return None if self.key is None else jax.random.fold_in(self.key, count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Watch:
+    """Tells callback and terminal."""
+
+    space: Space
+    unit: float
+    callback: Callable[[Iterate], Any] | None
+    shows: bool
+
+    def tell(self, iteration: int, report: Report) -> bool:
+        """Whether to stop."""
+        loss, steep = report.loss * self.unit, report.gradient_norm * self.unit
+        if self.shows:
+            print(f"\riteration {iteration}: loss {loss:.6g}, gradient {steep:.3g}   ", end="", file=sys.stderr)
+        if self.callback is None:
+            return False
+        return bool(self.callback(Iterate(iteration, loss, steep, self.space.parameters(report.vector))))
+
+    def close(self) -> None:
+        if self.shows:
+            print(file=sys.stderr)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The loop."""
+
+    objective: Objective
+    method: AbstractMethod
+    limits: _Limits
+    order: _Subsets
+    watch: _Watch
+
+    def run(self, vector: jax.Array, steepness: float) -> Inversion:
+        reports: list[Report] = []
+        if steepness == 0:
+            reports.append(Report(vector, float(self.objective.loss(vector, self.order.example)), 0.0, True))
+            return self._result(reports, "the gradient is zero at the start", True)
+        advance = self.method.begin(self.objective, vector, steepness)
+        reason, converged = "the iterations are used up", False
+        try:
+            for iteration, subset in zip(range(self.limits.iterations + 1), self.order.stream(), strict=False):
+                reports.append(advance(subset))
+                if self.watch.tell(iteration, reports[-1]):
+                    reason = "the callback said so"
+                    break
+                if (end := self._judge(reports)) is not None:
+                    reason, converged = end
+                    break
+        except KeyboardInterrupt:
+            if not reports:
+                raise
+            reason = "interrupted"
+        self.watch.close()
+        return self._result(reports, reason, converged)
+
+    def _judge(self, reports: list[Report]) -> tuple[str, bool] | None:
+        """Why to stop here, and whether that is success."""
+        last, small = reports[-1], self.limits.tolerance
+        if not (math.isfinite(last.loss) and math.isfinite(last.gradient_norm)):
+            return "the loss or its gradient is not finite", False
+        if last.ended is not None:
+            return last.ended, True
+        if self.order.example is not None or self.method.has_own_test:
+            return None
+        if last.gradient_norm <= small:
+            return f"the gradient is below {small:.0e} of the initial loss", True
+        before = next((one for one in reversed(reports[:-1]) if one.accepted), None)
+        if before is not None and last.accepted:
+            still = relative(last.vector, before.vector) <= small**0.5
+            if still and 0 <= before.loss - last.loss <= small * abs(before.loss):
+                return "loss and parameters no longer change", True
+        since = len(reports) - 1 - int(np.argmin([one.loss for one in reports]))
+        if since >= self.method.patience:
+            return f"no smaller loss in {since} iterations", last.gradient_norm <= 1e-3 * reports[0].gradient_norm
+        return None
+
+    def _result(self, reports: list[Report], reason: str, converged: bool) -> Inversion:
+        finite = [one for one in reports if math.isfinite(one.loss)] or reports[:1]
+        best = finite[-1] if self.order.example is not None else min(finite, key=lambda one: one.loss)
+        unit = self.objective.unit
+        return Inversion(
+            objective=replace(self.objective, unit=1.0),
+            vector=best.vector,
+            loss=best.loss * unit if self.order.number is None else self._mean_loss(best.vector),
+            gradient_norm=best.gradient_norm * unit,
+            converged=converged,
+            reason=reason,
+            method=self.method.name,
+            losses=np.array([one.loss * unit for one in reports]),
+            gradient_norms=np.array([one.gradient_norm * unit for one in reports]),
+        )
+
+    def _mean_loss(self, vector: jax.Array) -> float:
+        """The loss over all subsets."""
+        loss = jax.jit(self.objective.loss)
+        each = [float(loss(vector, jnp.asarray(k, jnp.int32))) for k in range(self.order.number or 0)]
+        return self.objective.unit * sum(each) / len(each)

@@ -1,0 +1,251 @@
+"""Methods of minimisation: optimistix and optax underneath, one step at a time."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError
+from ._extras import load
+from ._objective import Objective
+
+NEVER = 1e-30  # tolerance of a solver that leaves it to us when to stop
+DENSE = 256  # free variables up to which a Jacobian is held as a matrix
+DAMPING = 1e-3  # of the curvature at the start, with which Levenberg–Marquardt begins (Marquardt's τ)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One iteration: the point, its loss and gradient's norm, whether it is a new one, and why the method ends."""
+
+    vector: jax.Array
+    loss: float
+    gradient_norm: float
+    accepted: bool
+    ended: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractMethod(ABC):
+    """Moves a vector of free variables downhill; `name` is printed."""
+
+    name: str
+    max_iterations: int
+    patience: int  # iterations without progress that mean an end
+
+    @property
+    @abstractmethod
+    def wants_residuals(self) -> bool:
+        """Whether the loss must be ½‖residuals‖²."""
+
+    @property
+    def takes_subsets(self) -> bool:
+        """Whether the loss may differ from one iteration to the next."""
+        return False
+
+    @property
+    def has_own_test(self) -> bool:
+        """Whether the method itself tells when it is done."""
+        return False
+
+    @abstractmethod
+    def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
+        """A function of the subset that takes one step; `steepness` is the norm of the gradient at the start."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimistix(AbstractMethod):
+    """A least-squares solver or a minimiser of optimistix; `make` builds it for a number of free variables."""
+
+    make: Callable[[int], Any]
+    least_squares: bool
+    ends_itself: bool = False
+
+    @property
+    def wants_residuals(self) -> bool:
+        return self.least_squares
+
+    @property
+    def has_own_test(self) -> bool:
+        return self.ends_itself
+
+    def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
+        equinox, solver = load("equinox", "fd.invert"), self.make(vector.size)
+        sharpen = math.sqrt(2 / DAMPING) / steepness if self.least_squares else 1.0
+        value = (lambda v: objective.residuals(v) * sharpen) if self.least_squares else objective.loss
+        unit = sharpen**2 if self.least_squares else 1.0
+        shape, tags = jax.eval_shape(value, vector), frozenset()
+
+        def function(v: jax.Array, _: Any) -> tuple[jax.Array, None]:
+            return value(v), None
+
+        def first(options: dict[str, Any]) -> Any:
+            with jax.numpy_dtype_promotion("standard"):
+                return equinox.filter_jit(lambda v: solver.init(function, v, None, options, shape, None, tags))(vector)
+
+        options = {}
+        try:
+            state = first(options)
+        except TypeError as error:  # a derivative of the user's own, in reverse alone
+            if "custom_vjp" not in str(error):
+                raise
+            options = dict(jac="bwd") if self.least_squares else {}
+            state = first(options)
+
+        @equinox.filter_jit
+        def step(v: jax.Array, state: Any) -> Any:
+            v, state, _ = solver.step(function, v, None, options, state, tags)
+            ended, _ = solver.terminate(function, v, None, options, state, tags)
+            loss, slope = _seen(state, function, v)
+            return v, state, ended, loss / unit, jnp.linalg.norm(slope) / unit
+
+        held = [vector, state, math.inf]
+
+        def advance(subset: Any) -> Report:
+            with jax.numpy_dtype_promotion("standard"):
+                v, state, ended, loss, steep = step(held[0], held[1])
+            moved = not bool(jnp.array_equal(v, held[0])) or held[2] == math.inf
+            held[:] = [v, state, float(loss)]
+            return Report(v, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
+
+        return advance
+
+
+def _seen(state: Any, function: Any, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Loss and gradient at an accepted point: what the solver has of them, else computed."""
+    info = load("optimistix", "fd.invert").FunctionInfo
+    known = getattr(state, "f_info", None)
+    if isinstance(known, info.ResidualJac):
+        return known.as_min(), known.compute_grad()
+    if isinstance(known, info.EvalGrad | info.EvalGradHessian | info.EvalGradHessianInv):
+        return known.as_min(), known.grad
+    return jax.value_and_grad(lambda v: _loss(function(v, None)[0]))(vector)
+
+
+def _loss(value: jax.Array) -> jax.Array:
+    return value if value.ndim == 0 else jnp.sum(value**2) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Optax(AbstractMethod):
+    """A gradient transformation of optax; `make` builds it. `searches`: whether it looks along a line itself."""
+
+    make: Callable[[], Any]
+    searches: bool
+
+    @property
+    def wants_residuals(self) -> bool:
+        return False
+
+    @property
+    def takes_subsets(self) -> bool:
+        return not self.searches
+
+    def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
+        optax = load("optax", "fd.invert")
+        transformation = optax.with_extra_args_support(self.make())
+
+        @jax.jit
+        def step(v: jax.Array, state: Any, subset: Any) -> Any:
+            loss = lambda w: objective.loss(w, subset)  # noqa: E731
+            evaluate = optax.value_and_grad_from_state(loss) if self.searches else None
+            value, slope = evaluate(v, state=state) if evaluate else jax.value_and_grad(loss)(v)
+            change, state = transformation.update(slope, state, v, value=value, grad=slope, value_fn=loss)
+            return optax.apply_updates(v, change), state, value, jnp.linalg.norm(slope)
+
+        held = [vector, transformation.init(vector)]
+
+        def advance(subset: Any) -> Report:
+            here = held[0]
+            with jax.numpy_dtype_promotion("standard"):
+                v, state, loss, steep = step(here, held[1], subset)
+            held[:] = [v, state]
+            return Report(here, float(loss), float(steep), True)
+
+        return advance
+
+
+def _gauss_newton(name: str) -> Callable[[int], Any]:
+    """Makes Levenberg–Marquardt or Gauss–Newton: by QR for few variables, by products with J and Jᵀ for many."""
+
+    def make(size: int) -> Any:
+        optimistix, lineax = load("optimistix", f"The method {name}"), load("lineax", f"The method {name}")
+        few = lineax.QR() if name == "LevenbergMarquardt" else lineax.AutoLinearSolver(well_posed=None)
+        many = lineax.Normal(lineax.CG(rtol=1e-3, atol=NEVER, max_steps=400))
+        return getattr(optimistix, name)(NEVER, NEVER, linear_solver=few if size <= DENSE else many)
+
+    return make
+
+
+def _bfgs(size: int) -> Any:
+    return load("optimistix", "The method BFGS").BFGS(NEVER, NEVER)
+
+
+BY_NAME: dict[str, AbstractMethod] = {
+    "levenberg-marquardt": Optimistix("Levenberg–Marquardt", 100, 12, _gauss_newton("LevenbergMarquardt"), True),
+    "gauss-newton": Optimistix("Gauss–Newton", 100, 12, _gauss_newton("GaussNewton"), True),
+    "bfgs": Optimistix("BFGS", 500, 12, _bfgs, False),
+    "l-bfgs": Optax("L-BFGS", 500, 5, lambda: load("optax", "The method L-BFGS").lbfgs(), True),
+    "adam": Optax("Adam", 1000, 200, lambda: load("optax", "The method Adam").adam(1e-2), False),
+}
+
+
+def to_method(given: Any, objective: Objective, subsets: bool) -> AbstractMethod:
+    """The method that a name or an object stands for; chosen where none is given."""
+    chosen = _choose(given, objective, subsets)
+    if chosen.wants_residuals and not objective.is_least_squares:
+        part = "regularise= has a term that is a scalar" if objective.is_residuals else "the loss is a scalar"
+        raise DeclarationError(
+            f"{chosen.name} wants residuals, and {part}. Return the residuals themselves (½‖r‖² is taken of them), or "
+            f'take method="l-bfgs".'
+        )
+    if subsets and not chosen.takes_subsets:
+        raise DeclarationError(
+            f'{chosen.name} wants the same loss at every iteration, and subsets= changes it. Take method="adam" or '
+            f"another transformation of optax."
+        )
+    return chosen
+
+
+def _choose(given: Any, objective: Objective, subsets: bool) -> AbstractMethod:
+    if given is None:
+        return BY_NAME["adam" if subsets else "levenberg-marquardt" if objective.is_least_squares else "l-bfgs"]
+    if isinstance(given, AbstractMethod):
+        return given
+    if isinstance(given, str):
+        if given not in BY_NAME:
+            names = ", ".join(f'"{name}"' for name in BY_NAME)
+            raise DeclarationError(f"method= takes {names}, or an object of optimistix or optax; got {given!r}.")
+        return BY_NAME[given]
+    family = type(given).__module__.partition(".")[0]
+    if isinstance(given, tuple) and callable(getattr(given, "update", None)) and callable(getattr(given, "init", None)):
+        searches = _searches_lines(given)
+        return Optax("optax", 500 if searches else 1000, 5 if searches else 200, lambda: given, searches)
+    if not isinstance(given, type):
+        optimistix = load("optimistix", f"method= with an object of {family}")
+        if isinstance(given, optimistix.AbstractLeastSquaresSolver):
+            return Optimistix(type(given).__name__, 200, 12, lambda size: given, True, True)
+        if isinstance(given, optimistix.AbstractMinimiser):
+            return Optimistix(type(given).__name__, 500, 12, lambda size: given, False, True)
+    raise DeclarationError(
+        f'method= takes a name such as "l-bfgs", a solver of optimistix (optimistix.BFGS(rtol=1e-6, atol=1e-6)) or a '
+        f"transformation of optax (optax.adam(0.01)); got {given!r}."
+    )
+
+
+def _searches_lines(transformation: Any) -> bool:
+    """Whether the state of a transformation keeps a value, as those with a line search do."""
+    state = transformation.init(jnp.zeros(1))
+    paths = jax.tree_util.tree_flatten_with_path(state)[0]
+    return any(getattr(key, "name", None) == "value" for path, _ in paths for key in path)
+
+
+def relative(a: jax.Array, b: jax.Array) -> float:
+    """The largest change of a vector, relative to 1 + its size."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    return float(np.max(np.abs(a - b) / (1 + np.abs(a)), initial=0.0))

@@ -1,0 +1,40 @@
+"""Names of the leaves of a pytree of parameters."""
+
+from typing import Any
+
+import jax
+import xarray as xr
+
+from ..errors import DeclarationError
+
+ALONE = "parameter"
+"""The name of a parameter that is not in a dict."""
+
+
+def is_array(value: Any) -> bool:
+    """A labelled array is one leaf."""
+    return isinstance(value, xr.DataArray)
+
+
+def path_name(path: Any) -> str:
+    """The name of a leaf: its keys joined by dots."""
+    keys = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
+    return ".".join(keys) or ALONE
+
+
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """The leaves of a pytree by name, in its order."""
+    return {path_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_array)[0]}
+
+
+def pick(tree: Any, name: str | None) -> Any:
+    """The leaf of a name; the only one where no name is given."""
+    leaves = named_leaves(tree)
+    known = ", ".join(f"`{one}`" for one in leaves)
+    if name is None and len(leaves) == 1:
+        return next(iter(leaves.values()))
+    if name is None:
+        raise DeclarationError(f"Regularisation wants the name of a parameter as its second argument: one of {known}.")
+    if name not in leaves:
+        raise DeclarationError(f"Regularisation: there is no parameter `{name}`; the parameters are {known}.")
+    return leaves[name]

@@ -1,0 +1,156 @@
+"""What is minimised: a loss, or residuals, of the parameters, with terms of regularisation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError
+from ._regularise import AbstractTerm
+from ._space import Space
+
+NO_SUBSET = None
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The function of the user with its regularisation, over vectors of free variables.
+
+    `is_residuals`: the function gives residuals, and the loss is ½‖r‖². `unit` divides the loss, so that methods see
+    one of size 1. Functions take a vector, (size,), and the subset, None where there are none.
+    """
+
+    space: Space
+    function: Callable[..., Any]
+    terms: tuple[AbstractTerm, ...]
+    is_residuals: bool
+    unit: float = 1.0
+
+    @property
+    def is_least_squares(self) -> bool:
+        """Whether all there is are residuals."""
+        return self.is_residuals and all(term.is_residuals for term in self.terms)
+
+    def _call(self, parameters: Any, subset: Any) -> Any:
+        return self.function(parameters) if subset is None else self.function(parameters, subset)
+
+    def data_residuals(self, vector: jax.Array, subset: Any = NO_SUBSET) -> jax.Array:
+        """The residuals of the user's function alone, as they are, (num,)."""
+        return to_vector(self._call(self.space.parameters(vector), subset), self.space.dtype)
+
+    def data_loss(self, vector: jax.Array, subset: Any = NO_SUBSET) -> jax.Array:
+        """The user's loss alone, as it is."""
+        if self.is_residuals:
+            return _half_square(self.data_residuals(vector, subset))
+        return self._call(self.space.parameters(vector), subset).astype(self.space.dtype).reshape(())
+
+    def residuals(self, vector: jax.Array) -> jax.Array:
+        """All residuals, over √unit."""
+        return jnp.concatenate([self.data_residuals(vector), self.prior_residuals(vector)]) / self.unit**0.5
+
+    def prior_residuals(self, vector: jax.Array) -> jax.Array:
+        """The residuals of regularisation, as they are; of the terms that are residuals."""
+        parameters = self.space.parameters(vector)
+        parts = [to_vector(term.residuals(parameters), self.space.dtype) for term in self.terms if term.is_residuals]
+        return jnp.concatenate([jnp.zeros(0, self.space.dtype), *parts])
+
+    def loss(self, vector: jax.Array, subset: Any = NO_SUBSET) -> jax.Array:
+        """Loss and regularisation, over the unit."""
+        parameters = self.space.parameters(vector)
+        total = self.data_loss(vector, subset)
+        for term in self.terms:
+            total = total + jnp.asarray(term(parameters)).astype(self.space.dtype).reshape(())
+        return total / self.unit
+
+
+def is_scalar(shape: Any) -> bool:
+    """Whether a pytree of shapes is one scalar."""
+    leaves, structure = jax.tree.flatten(shape)
+    return len(leaves) == 1 and jax.tree_util.treedef_is_leaf(structure) and leaves[0].shape == ()
+
+
+def to_vector(residuals: Any, dtype: Any) -> jax.Array:
+    """A pytree of residuals as one vector; complex ones by real and imaginary parts."""
+    parts = [jnp.zeros(0, dtype)]
+    for leaf in jax.tree.leaves(residuals):
+        array = jnp.asarray(leaf)
+        both = [array.real, array.imag] if jnp.iscomplexobj(array) else [array]
+        parts += [jnp.ravel(part).astype(dtype) for part in both]
+    return jnp.concatenate(parts)
+
+
+def _half_square(residuals: jax.Array) -> jax.Array:
+    return jnp.sum(residuals**2) / 2
+
+
+def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], subset: Any) -> Objective:
+    """The objective of a function, checked by its output's shape."""
+    if not callable(function):
+        raise DeclarationError(
+            f"fd.invert takes a function of the parameters first, got {type(function).__name__}. Write "
+            f"fd.invert(lambda p: fd.misfit(fd.solve(u, kappa=p['kappa']), observations), dict(kappa=0.1))."
+        )
+    bare = Objective(space, function, terms, False)
+    vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
+    try:
+        shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
+    except jax.errors.TracerArrayConversionError as error:
+        raise DeclarationError(
+            "The loss turns its parameters into NumPy arrays, and has no derivative there. Write it in jax.numpy; a "
+            "solution's arrays are solution['u'], without to_xarray()."
+        ) from error
+    leaves = jax.tree.leaves(shape)
+    if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
+        got = ", ".join(str(leaf.dtype) for leaf in leaves) or "nothing"
+        raise DeclarationError(f"The loss returns {got}; a real scalar, or arrays of residuals, is wanted.")
+    if is_scalar(shape) and jnp.issubdtype(leaves[0].dtype, jnp.complexfloating):
+        raise DeclarationError("The loss is complex; a loss is a real number: take its abs()**2.")
+    return Objective(space, function, terms, not is_scalar(shape))
+
+
+def check_start(objective: Objective, vector: jax.Array, subset: Any) -> tuple[float, np.ndarray]:
+    """The loss at the start with all terms, and its gradient; refuses nan, and parameters on which nothing depends."""
+    own = jax.jit(jax.value_and_grad(objective.data_loss))
+    value, slope = own(vector, subset)
+    if not np.isfinite(value):
+        raise DeclarationError(
+            f"The loss at the initial parameters is {float(value)}. Look whether the run is unstable there, and "
+            f"whether the data hold nan that fd.misfit does not see."
+        )
+    _check_gradient(objective, np.asarray(slope), own, vector, subset)
+    if not objective.terms:
+        return float(value), np.asarray(slope)
+    whole, gradient = jax.jit(jax.value_and_grad(objective.loss))(vector, subset)
+    if not np.isfinite(whole) or not np.isfinite(gradient).all():
+        raise DeclarationError("The regularisation of the initial parameters, or its gradient, is not finite.")
+    return float(whole), np.asarray(gradient)
+
+
+def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subset: Any) -> None:
+    """Each parameter must have a finite derivative, and count: a zero here and nearby is none."""
+    space = objective.space
+    silent = []
+    for leaf, part in zip(space.leaves, space.split(slope), strict=True):
+        if not np.isfinite(part).all():
+            raise DeclarationError(
+                f"The gradient of the loss by `{leaf.name}` is not finite at the initial parameters, though the loss "
+                f"is. Look for roots, norms and divisions at zero: fd.check_gradient(loss, initial) shows where."
+            )
+        if not part.any():
+            silent.append(leaf.name)
+    if not silent:
+        return
+    shift = np.random.default_rng(0).uniform(0.05, 0.1, space.size)
+    nearby = np.asarray(own(vector + jnp.asarray(shift.astype(space.dtype)), subset)[1])
+    dead = [name for name, part in zip(space.names, space.split(nearby), strict=True) if not part.any()]
+    missing = [name for name in silent if name in dead]
+    if missing:
+        names = " and ".join(f"`{name}`" for name in missing)
+        raise DeclarationError(
+            f"The loss does not depend on {names}: its gradient is zero at the initial value and beside it. Look "
+            f"whether the loss passes it on to the solve, and whether comparisons, floor or stop_gradient hide it; or "
+            f"take it out of `initial`."
+        )

@@ -1,0 +1,155 @@
+"""The parameters of an inversion: a pytree of named arrays, and the vector of free variables a method moves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..errors import DeclarationError
+from ._names import is_array, named_leaves
+from ._transforms import AbstractTransform, Identity, within
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """One named array of parameters, with its transform and its size in free variables."""
+
+    name: str
+    value: np.ndarray
+    transform: AbstractTransform
+    dims: tuple[str, ...]
+    coords: Mapping[str, Any]
+    scale: float
+
+    def to_parameter(self, free: jax.Array) -> jax.Array:
+        """The array, of its own dtype and shape, from its part of the vector."""
+        moved = free.astype(self.value.dtype).reshape(self.value.shape) * self.scale
+        return self.transform.to_parameter(moved)
+
+    def to_free(self) -> np.ndarray:
+        """The part of the vector at the start."""
+        with jax.numpy_dtype_promotion("standard"):
+            return np.ravel(np.asarray(self.transform.to_free(jnp.asarray(self.value))) / self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The leaves of a pytree, in its order; `vector` ↔ `parameters`."""
+
+    leaves: tuple[Leaf, ...]
+    structure: Any
+
+    @cached_property
+    def dtype(self) -> Any:
+        return np.result_type(*(leaf.value.dtype for leaf in self.leaves))
+
+    @property
+    def size(self) -> int:
+        """The number of free variables."""
+        return sum(leaf.value.size for leaf in self.leaves)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(leaf.name for leaf in self.leaves)
+
+    def start(self) -> jax.Array:
+        """The vector of the initial values, (size,)."""
+        parts = [leaf.to_free() for leaf in self.leaves]
+        for leaf, part in zip(self.leaves, parts, strict=True):
+            if not np.isfinite(part).all():
+                raise DeclarationError(
+                    f"The transform of `{leaf.name}` does not reach its initial value: {leaf.transform!r} of it is not "
+                    f"finite. Start inside its range, or leave the transform out."
+                )
+        return jnp.asarray(np.concatenate(parts).astype(self.dtype))
+
+    def parameters(self, vector: jax.Array) -> Any:
+        """The pytree of parameters of a vector."""
+        arrays = [leaf.to_parameter(part) for leaf, part in zip(self.leaves, self.split(vector), strict=True)]
+        return jax.tree.unflatten(self.structure, arrays)
+
+    def split(self, vector: Any) -> list[Any]:
+        """The parts of a vector, one for each leaf."""
+        ends = np.cumsum([leaf.value.size for leaf in self.leaves])
+        return [vector[end - leaf.value.size : end] for leaf, end in zip(self.leaves, ends, strict=True)]
+
+
+def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
+    """The space of an inversion, checked."""
+    named, structure = named_leaves(initial), jax.tree.structure(initial, is_leaf=is_array)
+    if not named:
+        raise DeclarationError("There are no parameters: `initial` is empty. Give a dict: dict(kappa=0.1).")
+    names = list(named)
+    limits, maps = _by_name("bounds", bounds, names), _by_name("transform", transform, names)
+    twice = sorted(set(limits) & set(maps))
+    if twice:
+        raise DeclarationError(
+            f"`{twice[0]}` has both bounds and a transform; a transform keeps its own bounds. Leave one of the two out."
+        )
+    leaves = []
+    for name, value in named.items():
+        array = _to_array(name, value)
+        dims, coords = _dims(name, value, array)
+        chosen = maps.get(name, Identity())
+        if not isinstance(chosen, AbstractTransform):
+            raise DeclarationError(
+                f"transform of `{name}`: an object such as fd.inverse.Exponential() or "
+                f"fd.inverse.Transform(forward, inverse) is wanted, got {chosen!r}."
+            )
+        if name in limits:
+            chosen = within(limits[name], array, name)
+        scale = 1.0
+        if isinstance(chosen, Identity):
+            size = float(np.sqrt(np.mean(np.abs(array.astype(float)) ** 2)))
+            scale = size if size > 0 else 1.0
+        leaves.append(Leaf(name, array, chosen, dims, coords, scale))
+    return Space(tuple(leaves), structure)
+
+
+def _by_name(option: str, given: Any, names: list[str]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        if len(names) == 1:
+            return {names[0]: given}
+        raise DeclarationError(
+            f"{option}= takes a dict by the names of parameters ({', '.join(names)}), got {given!r}."
+        )
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        known = ", ".join(f"`{name}`" for name in names)
+        raise DeclarationError(f"{option}=: there is no parameter `{unknown[0]}`; the parameters are {known}.")
+    return dict(given)
+
+
+def _to_array(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except jax.errors.TracerArrayConversionError:
+        raise DeclarationError(
+            f"The initial value of `{name}` is traced; fd.invert runs outside jit, grad and vmap."
+        ) from None
+    if array.dtype.kind in "iub" and isinstance(value, int | float) and not isinstance(value, bool):
+        raise DeclarationError(
+            f"The parameter `{name}` is an integer, {value!r}, and has no derivative. Write {name}={float(value)}."
+        )
+    if array.dtype.kind != "f" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise DeclarationError(
+            f"The parameter `{name}` has dtype {array.dtype}; a real floating dtype is wanted. Convert it with "
+            f".astype(float), or close the loss over what is not to be found."
+        )
+    if not np.isfinite(array).all():
+        raise DeclarationError(f"The initial value of `{name}` is not finite.")
+    return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def _dims(name: str, value: Any, array: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+    if isinstance(value, xr.DataArray):
+        coords = {str(key): one.variable for key, one in value.coords.items()}
+        return tuple(str(dim) for dim in value.dims), coords
+    return tuple(f"{name}_{axis}" for axis in range(array.ndim)), {}

@@ -1,0 +1,134 @@
+"""Gauss–Newton's quadratic form at the parameters found: covariance and resolution."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError, RunError
+from ._objective import Objective
+
+MOST = 8192  # parameters for which a matrix of their pairs is still made
+SINGULAR = 1e-14
+CHUNK = 256  # columns of a Jacobian made at once
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """JᵀJ of the data and LᵀL of regularisation by the free variables, `slopes` dp/dz, and the data's residuals r."""
+
+    data: np.ndarray
+    prior: np.ndarray
+    slopes: np.ndarray
+    residuals: np.ndarray
+
+    @cached_property
+    def _free_inverse(self) -> np.ndarray:
+        """(JᵀJ + LᵀL)⁻¹ by the free variables."""
+        matrix = self.data + self.prior
+        size = np.sqrt(np.diagonal(matrix))
+        if (size == 0).any():
+            self._refuse(int(np.sum(size == 0)))
+        values = matrix / np.outer(size, size)
+        spectrum = np.linalg.eigvalsh(values) if len(values) <= 512 else None
+        if spectrum is not None and spectrum[0] <= SINGULAR * spectrum[-1]:
+            self._refuse(int(np.sum(spectrum <= SINGULAR * spectrum[-1])))
+        try:
+            root = np.linalg.cholesky(values)
+        except np.linalg.LinAlgError:
+            self._refuse(None)
+        half = np.linalg.inv(root)
+        return half.T @ half / np.outer(size, size)
+
+    def _refuse(self, count: int | None) -> None:
+        some = "some" if count is None else str(count)
+        raise RunError(
+            f"The data leave {some} of {len(self.data)} combinations of parameters undetermined, and their variance "
+            f"is infinite. Add regularise=fd.tikhonov(..., order=0), or take fewer parameters."
+        )
+
+    def inverse(self) -> np.ndarray:
+        """(JᵀJ + LᵀL)⁻¹ by the parameters."""
+        return self._free_inverse * np.outer(self.slopes, self.slopes)
+
+    def resolution(self) -> np.ndarray:
+        """(JᵀJ + LᵀL)⁻¹ JᵀJ by the parameters."""
+        return self.slopes[:, None] * (self._free_inverse @ self.data) / self.slopes
+
+    def variance(self, noise: Any) -> float:
+        """σ² of the residuals: given by its root, or estimated."""
+        if noise is not None:
+            if isinstance(noise, bool | str) or not np.isfinite(noise) or not noise > 0:
+                raise DeclarationError(f"noise= is a standard deviation, a positive number, got {noise!r}.")
+            return float(noise) ** 2
+        used = float(np.sum(self._free_inverse * self.data.T))
+        free = len(self.residuals) - used
+        if free < 0.5:
+            raise RunError(
+                f"{len(self.residuals)} residuals and {used:.1f} parameters determined by them leave nothing to "
+                f"estimate their noise from. Give it: noise=1.0 where residuals are weighted by 1/σ."
+            )
+        return float(np.sum(self.residuals**2)) / free
+
+
+def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
+    """The form at a vector, in double precision."""
+    if vector.size > MOST:
+        raise RunError(
+            f"The matrix of {vector.size} parameters would take {vector.size**2 / 2**27:.1f} GiB; {MOST} parameters at "
+            f"most are served. Describe the field by fewer numbers."
+        )
+    data = _jacobian(objective.data_residuals, vector)
+    prior = _normal(objective.prior_residuals, vector)
+    slopes = np.concatenate(
+        [
+            np.ravel(jax.jvp(leaf.to_parameter, (part,), (jnp.ones_like(part),))[1])
+            for leaf, part in zip(objective.space.leaves, objective.space.split(vector), strict=True)
+        ]
+    ).astype(float)
+    residuals = np.asarray(jax.jit(objective.data_residuals)(vector), float)
+    return Quadratic(data.T @ data, prior, slopes, residuals)
+
+
+def _jacobian(function: Any, vector: jax.Array) -> np.ndarray:
+    """J, (residuals, size): column by column, or row by row where there are fewer rows."""
+    shape = jax.eval_shape(function, vector)
+    if shape.size == 0:
+        return np.zeros((0, vector.size))
+    rows = shape.size < vector.size
+    count = shape.size if rows else vector.size
+
+    @jax.jit
+    def some(basis: jax.Array) -> jax.Array:
+        if rows:
+            back = jax.vjp(function, vector)[1]
+            return jax.vmap(lambda one: back(one)[0])(basis)
+        forward = jax.linearize(function, vector)[1]
+        return jax.vmap(forward)(basis)
+
+    step = min(CHUNK, count)
+    parts = []
+    for first in range(0, count, step):
+        basis = jnp.eye(step, count, first, shape.dtype if rows else vector.dtype)
+        parts.append(np.asarray(some(basis), float))
+    found = np.concatenate(parts)[:count]
+    return found if rows else found.T
+
+
+def _normal(function: Any, vector: jax.Array) -> np.ndarray:
+    """LᵀL, (size, size), by products of Lᵀ and L with a few columns at a time."""
+    count = vector.size
+    if jax.eval_shape(function, vector).size == 0:
+        return np.zeros((count, count))
+
+    @jax.jit
+    def some(basis: jax.Array) -> jax.Array:
+        forward, back = jax.linearize(function, vector)[1], jax.vjp(function, vector)[1]
+        return jax.vmap(lambda one: back(forward(one))[0])(basis)
+
+    step = min(CHUNK, count)
+    parts = [np.asarray(some(jnp.eye(step, count, first, vector.dtype)), float) for first in range(0, count, step)]
+    return np.concatenate(parts)[:count]
