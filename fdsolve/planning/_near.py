@@ -88,7 +88,7 @@ def _by_openness(
         if isinstance(read, ProfileRead) and read.name.startswith("parameter ")
     }
     if parameters:
-        ends = [_insulated(fields, Side(position, upper)) for upper in (False, True)]
+        ends = [_mirrors(book, fields, rule, Side(position, upper)) for upper in (False, True)]
         groups = [
             (group, [own if end and not own else own | parameters for own, end in zip(names, ends, strict=True)])
             for group, names in groups
@@ -96,11 +96,26 @@ def _by_openness(
     return [(group, names[0], names[1]) for group, names in groups]
 
 
-def _insulated(fields: dict[str, FieldPhase], side: Side) -> bool:
-    """Whether nothing flows through a wall: mirrored coefficients are right there, and conserve exactly."""
+def _mirrors(book: Any, fields: dict[str, FieldPhase], rule: int, side: Side) -> bool:
+    """Whether coefficients are mirrored at a wall.
+
+    Where nothing flows through it: they are right there, and conserve exactly. And where values are given half a step
+    outside the points, to stencils of one neighbour: the flux from there, k₀(u_w − u₀)/½Δx, is wrong by O(Δx) of
+    itself over half a cell, u by O(Δx²), and k₀ is positive where k is; an extrapolated k need not be.
+    """
     rules = [span.assignment.rule for one in fields.values() for span in one.walls if span.side == side]
-    zero = all(isinstance(c, int | float) and c == 0 for rule in rules for c in rule.coefficients)
-    return bool(rules) and zero and not any(rule.sets_value_on_points for rule in rules)
+    given = [one.sets_value_on_points for one in rules]
+    if rules and all(given):
+        return _reach_of_parameters(book, rule, book.problem.scope.grid.space[side.axis]) <= 1
+    zero = all(isinstance(c, int | float) and c == 0 for one in rules for c in one.coefficients)
+    return bool(rules) and zero and not any(given)
+
+
+def _reach_of_parameters(book: Any, rule: int, axis: str) -> int:
+    """How many points away along an axis a rule reads parameters."""
+    reads = [read for read in book.rules[rule].operands if isinstance(read, ProfileRead)]
+    offsets = [dict(zip(read.axes, read.offset, strict=True)).get(axis, 0) for read in reads]
+    return max((abs(offset) for offset in offsets), default=0)
 
 
 def _served(problem: Problem, one: FieldPhase, name: str, side: Side) -> Points:

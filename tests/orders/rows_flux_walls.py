@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import fdsolve as fd
-from fdsolve.boundary import Neumann, Robin, normal
+from fdsolve.boundary import Dirichlet, Neumann, Robin, normal
 
 from .table import Row
 
@@ -39,6 +39,8 @@ def flow(cells: bool, place: str, kind: str, stretched: bool) -> Callable[[int],
         u[0] = lambda x: exact(0.0, x)
         if kind == "Neumann":
             u[dict(x=[0, -1])] = Neumann(lambda t, x, n=normal: n[0] * slope(t, x))
+        elif kind == "Dirichlet":
+            u[dict(x=[0, -1])] = Dirichlet(exact)
         else:
             u[dict(x=[0, -1])] = Robin(1.0, 2.0, lambda t, x, n=normal: exact(t, x) + 2.0 * n[0] * slope(t, x))
         faces = axis.positions(True, 0, axis.size(True))
@@ -66,5 +68,7 @@ ROWS = [
         (True, "points", "Neumann", False),
         (True, "faces", "Robin", False),
         (True, "points", "Robin", True),
+        (True, "points", "Dirichlet", False),
+        (True, "points", "Dirichlet", True),
     )
 ]
