@@ -20,7 +20,7 @@ from .monitors import AbstractMonitor, Checkpoints, check_monitors
 from .planning import Plan, make_plan, show_bytes, show_option
 from .running import Kept
 from .solution import Solution, check_logs, make_histories
-from .stepping import ASSEMBLY, Carry, begin, finish, interiors, make_run, solves_of
+from .stepping import ASSEMBLY, Carry, begin, describe_adjoint, finish, interiors, make_run, solves_of
 
 
 def plan(
@@ -222,7 +222,8 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
     held = sum(
         math.prod(one.padded_shape) * np.dtype(one.dtype).itemsize * max(one.kept, 1) for one in made.structure.carried
     )
-    return (f"Adjoint: {adjoint.describe(longest, held)}",) if longest else ()
+    shown = describe_adjoint(made.structure, made.problem.scope.grid.space, adjoint, longest, held)
+    return (f"Adjoint: {shown}",) if longest else ()
 
 
 def _check_options(adjoint: Any, monitors: Any, progress: Any) -> tuple[AbstractMonitor, ...]:

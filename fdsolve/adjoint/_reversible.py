@@ -46,7 +46,7 @@ class AbstractWayBack(ABC):
 
     @abstractmethod
     def check(self, moving: Any) -> None:
-        """Refuses derivatives that need what is not found again. `moving`: constants' leaves that are differentiated."""
+        """Refuses derivatives that need what is not found again; `moving` marks the constants' leaves they are by."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Reversible(AbstractAdjoint):
     """Undoes one step after the other and differentiates it there: memory for a few states, whatever the steps.
 
     For updates that lose nothing: plain rules that take their own oldest value times ±1 (leapfrog, u[t] from u[t-1] and
-    u[t-2]; staggered pairs, each moved by the other), and the symmetric steppers `StormerVerlet` and `Leapfrog`. This is
-    proved from the traced rules before anything runs; heat, upwind differences and Runge–Kutta are refused. Costs three
-    steps' work for each. Works in both modes of differentiation, and forward over reverse.
+    u[t-2]; staggered pairs, each moved by the other), and the symmetric steppers `StormerVerlet` and `Leapfrog`. That
+    they lose nothing is proved from the traced rules before anything runs; heat, upwind differences and Runge–Kutta are
+    refused. A step costs one more, backwards. Works in both modes of differentiation, and forward over reverse.
 
     Absorbing layers (sponges, `PML`) do lose: of their points those are kept, at every step, that the points outside
     read: a rim as wide as the stencil. What `layer` says of the state further inside:
@@ -80,8 +80,8 @@ class Reversible(AbstractAdjoint):
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
         raise PlanningError(
-            "Reversible() must be told how a step is undone. Give it to fd.solve(..., adjoint=fd.adjoint.Reversible()), "
-            "or call bind(way_back) first."
+            "Reversible() must be told how a step is undone: give it to fd.solve(..., "
+            "adjoint=fd.adjoint.Reversible()), or bind(way_back) first."
         )
 
     def bind(self, way: AbstractWayBack) -> AbstractAdjoint:
@@ -89,7 +89,7 @@ class Reversible(AbstractAdjoint):
         return _Bound(way)
 
     def describe(self, count: int, state_bytes: int) -> str:
-        return f"{self!r}: undoes all {count} steps, keeps the last state"
+        return f"{self!r}: undoes all {count} steps from the last state, {state_bytes} bytes"
 
 
 @dataclass(frozen=True, eq=False)

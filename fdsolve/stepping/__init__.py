@@ -25,6 +25,7 @@ from ._operator import find_images as find_images
 from ._operator import find_matrix as find_matrix
 from ._relax import relax_for as relax_for
 from ._relax import relax_until as relax_until
+from ._undo import describe_adjoint as describe_adjoint
 from ._update import first_carry as first_carry
 from ._update import make_run as make_run
 from ._update import make_step as make_step

@@ -1,8 +1,8 @@
 """Which levels can be taken back: what the traced rules of a phase say, before anything runs.
 
 A plain rule that takes the oldest level kept at its own point times ±1, and at no other point, is solved for it: the
-values it gave less all else it reads. Points whose rule reads nothing but the level itself (walls, ghosts) are set again.
-All others lose: what the first ones read of them is kept at every step, and the rest is not known.
+values it gave less all else it reads. Points whose rule reads nothing but the level itself (walls, ghosts) are set
+again. All others lose: what the first ones read of them is kept at every step, and the rest is not known.
 """
 
 from collections.abc import Sequence
@@ -302,7 +302,7 @@ def _find_needed(outline: _Outline, reversal: Reversal) -> dict[str, Points]:
     structure = outline.structure
     needed = dict.fromkeys(outline.pieces, NO_POINTS)
     pending: list[tuple[Piece, Box]] = []
-    for name, pieces in outline.inverted.items():
+    for pieces in outline.inverted.values():
         for piece in pieces:
             pending.append((piece, piece.box))
             pending += [(one, one.box.intersect(piece.box)) for one in outline.adds_to(piece)]

@@ -1,6 +1,5 @@
 """Taking steps back: levels of plain rules solved for the oldest one, and symmetric steppers with −Δt."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from jax.custom_derivatives import SymbolicZero
 from ..adjoint import AbstractAdjoint, AbstractWayBack, Full, Reversible, Step
 from ..errors import PlanningError
 from ..kernels import Arrays, Level, evaluate, place, selector, take_box, write
-from ..planning import Parallel, PhaseStructure, Piece, Segment, Solve, Structure, index_key, pieces_of, weight_key
+from ..planning import PhaseStructure, Piece, Segment, Solve, Structure, index_key, pieces_of, weight_key
 from ..stencil import ProfileRead, WholeRead
 from ._fill import complete
 from ._record import recorded
@@ -44,9 +43,9 @@ def describe_adjoint(
         return adjoint.describe(count, state_bytes)
     found = [_way_back(structure, segment, axes, adjoint.layer) for segment in structure.segments]
     ways = [way for way in found if way is not None]
-    shown = adjoint.describe(count, state_bytes) + f", {state_bytes} bytes"
     kept = max((way.bytes_kept() for way in ways if isinstance(way, _PlainWayBack)), default=0)
-    return shown + (f", and {kept} bytes at every step from absorbing layers, {kept * count} in all" if kept else "")
+    beside = f"; keeps {kept} bytes at every step beside what is lost, {kept * count} in all" if kept else ""
+    return adjoint.describe(count, state_bytes) + beside
 
 
 def _way_back(
