@@ -33,7 +33,9 @@ from .grid import Grid as Grid
 from .grid import Time as Time
 from .monitors import Checkpoints as Checkpoints
 from .inverse import Inversion as Inversion
+from .inverse import check_gradient as check_gradient
 from .inverse import invert as invert
+from .inverse import misfit as misfit
 from .inverse import tikhonov as tikhonov
 from .inverse import total_variation as total_variation
 from .planning import Plan as Plan

@@ -119,7 +119,7 @@ class Optimistix(AbstractMethod):
 def _seen(state: Any, function: Any, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Loss and gradient at an accepted point: what the solver has of them, else computed."""
     info = load("optimistix", "fd.invert").FunctionInfo
-    known = getattr(state, "f_info", None)
+    known: Any = getattr(state, "f_info", None)
     if isinstance(known, info.ResidualJac):
         return known.as_min(), known.compute_grad()
     if isinstance(known, info.EvalGrad | info.EvalGradHessian | info.EvalGradHessianInv):

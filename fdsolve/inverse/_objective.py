@@ -1,5 +1,6 @@
 """What is minimised: a loss, or residuals, of the parameters, with terms of regularisation."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +94,10 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
             f"fd.invert takes a function of the parameters first, got {type(function).__name__}. Write "
             f"fd.invert(lambda p: fd.misfit(fd.solve(u, kappa=p['kappa']), observations), dict(kappa=0.1))."
         )
+    if subset is not None and not _takes_two(function):
+        raise DeclarationError(
+            "With subsets= the loss takes two arguments, the parameters and which subset: def loss(parameters, k)."
+        )
     bare = Objective(space, function, terms, False)
     vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
     try:
@@ -109,6 +114,16 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
     if is_scalar(shape) and jnp.issubdtype(leaves[0].dtype, jnp.complexfloating):
         raise DeclarationError("The loss is complex; a loss is a real number: take its abs()**2.")
     return Objective(space, function, terms, not is_scalar(shape))
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a function that does not tell
+        return True
+    return True
 
 
 def check_start(objective: Objective, vector: jax.Array, subset: Any) -> tuple[float, np.ndarray]:

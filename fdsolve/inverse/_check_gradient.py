@@ -1,0 +1,258 @@
+"""`fd.check_gradient`: is a gradient right? Taylor remainders and the dot-product test, as a table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import DeclarationError
+from ._names import named_leaves
+from ._objective import to_vector
+
+NUM_STEPS = 8
+FLOOR = 200.0  # roundings of the function's value below which a remainder tells nothing
+SLOPE = {8: 1.9, 4: 1.8}  # least slope by bytes of a number; exact derivatives have 2, or more at special points
+MATCH = {8: 1e-10, 4: 1e-3}  # of the dot-product test
+
+
+@dataclass(frozen=True)
+class Row:
+    """One direction: steps h, remainders ‖f(x + hv) − f(x) − hJv‖, their slopes (nan below rounding), the mismatch
+    |⟨Jv, w⟩ − ⟨v, Jᵀw⟩|/(‖Jv‖‖w‖), the verdict ("pass", "fail" or "kink") and what it rests on."""
+
+    steps: tuple[float, ...]
+    remainders: tuple[float, ...]
+    slopes: tuple[float, ...]
+    mismatch: float
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class GradientTable:
+    """The rows of a test of gradients, true where none fails; `notes` says where there is no derivative."""
+
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return all(row.verdict != "fail" for row in self.rows)
+
+    def __repr__(self) -> str:
+        count = sum(row.verdict == "pass" for row in self.rows)
+        kinks = sum(row.verdict == "kink" for row in self.rows)
+        lines = [f"Gradient {'passes' if self else 'FAILS'}: {count} of {len(self.rows)} directions pass"]
+        lines[0] += f", {kinks} cross a kink" if kinks else ""
+        for number, row in enumerate(self.rows):
+            lines.append(f"direction {number}: {row.verdict}, {row.reason}; ⟨Jv,w⟩ − ⟨v,Jᵀw⟩: {row.mismatch:.0e}")
+            lines.append("   h         " + " ".join(f"{h:8.1e}" for h in row.steps))
+            lines.append("   remainder " + " ".join(f"{r:8.1e}" for r in row.remainders))
+            shown = (f"{s:8.2f}" if np.isfinite(s) else f"{'–':>8}" for s in (np.nan, *row.slopes))
+            lines.append("   slope     " + " ".join(shown))
+        return "\n".join([*lines, *self.notes])
+
+
+def check_gradient(
+    loss: Any, at: Any, *, directions: Any = 3, step: Any = None, slope: Any = None, match: Any = None, seed: Any = 0
+) -> GradientTable:
+    """Tests the derivatives of a function at a point; print the table, or ask `bool(table)`.
+
+    Along random directions v the remainder ‖f(x + hv) − f(x) − hJv‖ must fall like h² as h is halved (slope 2, or more
+    where the second derivative vanishes), and ⟨Jv, w⟩ = ⟨v, Jᵀw⟩ for a random w must hold to rounding. Where f has a
+    kink the direction is marked so, with the parameters along which it bends; it does not fail.
+
+    Arguments:
+        loss: a function of a pytree; it may return a scalar or any pytree of arrays.
+        at: x, a pytree of real floating arrays.
+        directions: how many random directions, each entry of the size of its parameter.
+        step: the largest h, relative to the parameters; 0.1 in double precision, 0.5 in single.
+        slope, match: the least slope and the largest relative mismatch; 1.9 and 1e-10 (1.8 and 1e-3 in single).
+        seed: of the directions.
+
+    Raises: DeclarationError for integer parameters, and where the function is not finite at x.
+
+    >>> table = check_gradient(lambda p: jnp.sin(p["a"]) * p["b"] ** 3, dict(a=0.3, b=1.2), directions=1)
+    >>> print(repr(table).splitlines()[0], bool(table))
+    Gradient passes: 1 of 1 directions pass True
+    """
+    point = _Point.of(loss, at)
+    size = point.bytes
+    limits = (SLOPE[size] if slope is None else float(slope), MATCH[size] if match is None else float(match))
+    if isinstance(directions, bool) or not isinstance(directions, int) or directions < 1:
+        raise DeclarationError(f"directions= is a whole number of at least 1, got {directions!r}.")
+    first = float(step) if step is not None else {8: 0.1, 4: 0.5}[size]
+    draw = np.random.default_rng(seed)
+    vectors = draw.standard_normal((directions, point.vector.size)) * point.sizes
+    duals = draw.standard_normal((directions, point.shape.size))
+    measured = point.measure(vectors, duals, first * 0.5 ** np.arange(NUM_STEPS))
+    rows = [_judge(one, first, limits, float(np.finfo(point.vector.dtype).eps)) for one in measured]
+    notes = point.explain() if any(row.verdict == "kink" or "not finite" in row.reason for row in rows) else ()
+    return GradientTable(tuple(rows), tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    value: float  # ‖f(x)‖
+    change: float  # ‖Jv‖
+    above: np.ndarray  # ‖f(x + hv) − f(x) − hJv‖ by step
+    below: np.ndarray  # ‖f(x − hv) − f(x) + hJv‖
+    both: np.ndarray  # ‖f(x + hv) + f(x − hv) − 2f(x)‖
+    mismatch: float
+    derivative_is_finite: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A function of one vector, with names of its parts."""
+
+    function: Callable[[jax.Array], jax.Array]
+    vector: jax.Array
+    sizes: np.ndarray
+    names: tuple[str, ...]
+    shape: Any
+
+    @property
+    def bytes(self) -> int:
+        return 8 if self.vector.dtype.itemsize == 8 else 4
+
+    @classmethod
+    def of(cls, loss: Any, at: Any) -> "_Point":
+        if not callable(loss):
+            raise DeclarationError(f"fd.check_gradient takes a function first, got {type(loss).__name__}.")
+        leaves = {name: jnp.asarray(leaf) for name, leaf in named_leaves(at).items()}
+        structure = jax.tree.structure(at)
+        for name, leaf in leaves.items():
+            if not jnp.issubdtype(leaf.dtype, jnp.floating):
+                raise DeclarationError(
+                    f"The parameter `{name}` has dtype {leaf.dtype} and no derivative; a real floating dtype is wanted."
+                )
+        if not leaves:
+            raise DeclarationError("There are no parameters: `at` is empty.")
+        dtype = jnp.result_type(*leaves.values())
+        kinds = [(leaf.shape, leaf.dtype, leaf.size) for leaf in leaves.values()]
+        ends = np.cumsum([size for *_, size in kinds])
+
+        def function(vector: jax.Array) -> jax.Array:
+            parts = [
+                vector[end - size : end].reshape(shape).astype(kind)
+                for end, (shape, kind, size) in zip(ends, kinds, strict=True)
+            ]
+            return to_vector(loss(jax.tree.unflatten(structure, parts)), dtype)
+
+        vector = jnp.concatenate([jnp.ravel(leaf).astype(dtype) for leaf in leaves.values()])
+        roots = [float(np.sqrt(np.mean(np.square(np.asarray(leaf, float))))) or 1.0 for leaf in leaves.values()]
+        sizes = np.concatenate([np.full(leaf.size, root) for leaf, root in zip(leaves.values(), roots, strict=True)])
+        names = tuple(
+            f"{name}{list(map(int, np.unravel_index(k, leaf.shape))) if leaf.ndim else ''}"
+            for name, leaf in leaves.items()
+            for k in range(leaf.size)
+        )
+        return cls(function, vector, sizes, names, jax.eval_shape(function, vector))
+
+    def measure(self, vectors: np.ndarray, duals: np.ndarray, steps: np.ndarray) -> list[_Measured]:
+        """What is found along each direction; the function is compiled once for all its values."""
+        dtype, x = self.vector.dtype, self.vector
+        shifts = np.concatenate([[0.0], steps, -steps])
+        points = (shifts[None, :, None] * vectors[:, None, :]).reshape(-1, x.size)
+        moved = jnp.asarray(points.astype(dtype)) + x
+        values = np.asarray(jax.jit(lambda many: jax.lax.map(self.function, many))(moved), float)
+        values = values.reshape(len(vectors), len(shifts), -1)
+        if not np.isfinite(values[0, 0]).all():
+            raise DeclarationError("The function is not finite at the point itself; gradients there mean nothing.")
+        v, w = jnp.asarray(vectors.astype(dtype)), jnp.asarray(duals.astype(dtype))
+        back = np.asarray(jax.jit(lambda many: jax.lax.map(self._pull, many))(w), float)
+        forward = self._forward(v)
+        found = []
+        for k, (vector, dual) in enumerate(zip(vectors, duals, strict=True)):
+            if forward is None:  # in reverse alone: Jv along w is ⟨v, Jᵀw⟩, and f is looked at along w
+                value, change, ups = values[k] @ dual[:, None], np.array([vector @ back[k]]), 0.0
+            else:
+                value, change = values[k], forward[k]
+                ups = abs(change @ dual - vector @ back[k])
+                ups /= max(np.linalg.norm(change) * np.linalg.norm(dual), np.finfo(float).tiny)
+            found.append(_compare(value, change, ups, steps, bool(np.isfinite(back[k]).all())))
+        return found
+
+    def _pull(self, dual: jax.Array) -> jax.Array:
+        return jax.vjp(self.function, self.vector)[1](dual)[0]
+
+    def _forward(self, vectors: jax.Array) -> np.ndarray | None:
+        """Jv of each direction; None where the function has a derivative in reverse mode alone."""
+        push = lambda one: jax.jvp(self.function, (self.vector,), (one,))[1]  # noqa: E731
+        try:
+            return np.asarray(jax.jit(lambda many: jax.lax.map(push, many))(vectors), float)
+        except TypeError as error:
+            if "custom_vjp" not in str(error):
+                raise
+            return None
+
+    def explain(self) -> list[str]:
+        """Which entries of the parameters the function has no derivative by; of the first 64."""
+        count = min(self.vector.size, 64)
+        basis = np.eye(count, self.vector.size) * self.sizes
+        steps = 1e-2 * 0.5 ** np.arange(4)
+        duals = np.random.default_rng(1).standard_normal((count, self.shape.size))
+        measured = self.measure(basis, duals, steps)
+        eps = float(np.finfo(self.vector.dtype).eps)
+        bent = [name for name, one in zip(self.names, measured, strict=False) if _bends(one, eps) is not None]
+        whole = np.asarray(jax.jit(self._pull)(jnp.ones(self.shape.size, self.shape.dtype)), float)
+        lost = [name for name, value in zip(self.names, whole, strict=True) if not np.isfinite(value)]
+        notes = [f"Not differentiable by {', '.join(bent[:6])}: f bends there."] if bent else []
+        if lost:
+            notes.append(f"The gradient by {', '.join(lost[:6])} is not finite: look for roots and divisions at zero.")
+        return notes
+
+
+def _compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, finite: bool) -> _Measured:
+    """Norms of the remainders."""
+    middle, up, down = values[0], values[1 : len(steps) + 1], values[len(steps) + 1 :]
+    norm = lambda a: np.linalg.norm(a, axis=-1)  # noqa: E731
+    return _Measured(
+        float(norm(middle)),
+        float(norm(change)),
+        norm(up - middle - steps[:, None] * change),
+        norm(down - middle + steps[:, None] * change),
+        norm(up + down - 2 * middle),
+        float(mismatch),
+        finite and bool(np.isfinite(change).all()),
+    )
+
+
+def _bends(one: _Measured, eps: float) -> float | None:
+    """The slope of the second difference where it is that of a kink, about 1 at the smallest steps."""
+    floor = FLOOR * eps * one.value
+    usable = np.flatnonzero(np.isfinite(one.both) & (one.both > floor))
+    if usable.size < 3:
+        return None
+    last = one.both[usable[-3:]]
+    slopes = -np.diff(np.log2(last))
+    return float(slopes[-1]) if (slopes < 1.3).all() else None
+
+
+def _judge(one: _Measured, first: float, limits: tuple[float, float], eps: float) -> Row:
+    """The verdict of a direction."""
+    least, match = limits
+    steps = first * 0.5 ** np.arange(len(one.above))
+    floor = FLOOR * eps * (one.value + steps * one.change)
+    clear = np.isfinite(one.above) & (one.above > floor)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.where(clear[1:] & clear[:-1], np.log2(one.above[:-1] / one.above[1:]), np.nan)
+    known = slopes[np.isfinite(slopes)]
+    if (bend := _bends(one, eps)) is not None:
+        lost = "" if one.derivative_is_finite else ", and the derivative is not finite"
+        verdict, reason = "kink", f"f bends: its second difference falls with slope {bend:.2f} instead of 2{lost}"
+    elif not one.derivative_is_finite:
+        verdict, reason = "fail", "the derivative is not finite"
+    elif one.mismatch > match:
+        verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
+    elif known.size == 0:
+        small = bool(np.isfinite(one.above).any() and not clear.any())
+        verdict, reason = ("pass", "affine to rounding") if small else ("fail", "f is not finite along it; lower step=")
+    elif known[-1] < least:
+        verdict, reason = "fail", f"Taylor slope {known[-1]:.2f}, {least:g} is wanted"
+    else:
+        verdict, reason = "pass", f"Taylor slope {known[-1]:.2f}"
+    return Row(tuple(steps), tuple(one.above), tuple(slopes), one.mismatch, verdict, reason)

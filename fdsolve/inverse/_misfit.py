@@ -1,0 +1,198 @@
+"""`fd.misfit`: a solution at the places and times of observations, minus what was observed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax.core import Tracer
+
+from ..errors import DeclarationError, RunError
+from ..solution import Records, Solution
+from ._places import Along, Places, find_places, lines_of
+
+SIGMA = "1/sigma"
+
+
+def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
+    """Residuals w (u − d) of a solution u at the places and times of observations d, (num,).
+
+    Sampled linearly between points and between saved times, and differentiable in the solution. Missing values (nan)
+    are left out. Works under jit: coordinates are static, values may be traced.
+
+    Arguments:
+        solution: what `fd.solve` returned, or its `.receivers`. Where receivers alone were saved, these are meant:
+            observations then have the time and the dimension `receiver`, counted from 0.
+        observations: a DataArray, named like its field (or of any name where there is one field), or a Dataset of
+            them. Each axis of the grid is a coordinate: of a dimension of its own (values on a grid) or several along
+            one dimension (points), or a single number. Times are numbers, or datetimes where the time axis has
+            `since=`. An axis of which the solution has one point, as the time after save=fd.final(), may be left out.
+        weight: w: a number, an array or DataArray that fits the observations, a dict or Dataset of those by field, or
+            "1/sigma": one over the standard deviation in the coordinate or attribute `sigma` of each DataArray.
+
+    Raises: DeclarationError for unknown fields, coordinates outside, infinite values; RunError for a solution that is
+        not finite where it was observed (a traced one is nan there).
+    """
+    arrays, lines, plan = _source(solution)
+    parts, where = [], []
+    for name, observed in _named(observations, list(arrays)):
+        array, what = arrays[name], f"fd.misfit, `{name}`"
+        values, kept = _values(observed, what)
+        places = find_places(observed, lines(name), kept, plan.problem.scope.grid, what)
+        _check_holes(plan, name, places, array.ndim, what)
+        dtype = jnp.result_type(array.dtype, jnp.float32 if not jnp.issubdtype(array.dtype, jnp.inexact) else array)
+        residual = places.sample(array.astype(dtype)) - _cast(values, dtype, what)
+        factor = _weights(weight, name, observed, kept, what)
+        residual = residual if factor is None else residual * jnp.asarray(factor).astype(residual.real.dtype)
+        if isinstance(values, jax.Array):
+            residual = jnp.where(jnp.isnan(values), jnp.zeros_like(residual), residual)
+        parts.append(residual)
+        where.append((what, places))
+    _check_finite(parts, where)
+    common = jnp.result_type(*parts)
+    return jnp.concatenate([part.astype(common) for part in parts])
+
+
+def _source(solution: Any) -> tuple[Mapping[str, jax.Array], Any, Any]:
+    """Arrays by field, the axes of a field's array, and the plan."""
+    if isinstance(solution, Solution) and solution.records and not solution.history:
+        solution = solution.receivers
+    if isinstance(solution, Records):
+        records = solution
+        count = len(records.places.places)
+        time = records.plan.problem.scope.grid.time_name
+        lines = [Along(str(time), records.times, None), Along("receiver", np.arange(count, dtype=float), None, True)]
+        return records.arrays, lambda name: lines, records.plan
+    if not isinstance(solution, Solution):
+        raise DeclarationError(
+            f"fd.misfit takes a solution and observations, got {type(solution).__name__} first. Write "
+            f"fd.misfit(fd.solve(u, ...), observations)."
+        )
+    return solution.history, lambda name: lines_of(solution, name), solution.plan
+
+
+def _named(observations: Any, fields: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
+    """The observations by field."""
+    known = ", ".join(f"`{name}`" for name in fields)
+    if isinstance(observations, xr.DataArray):
+        name = observations.name
+        if name not in fields and len(fields) == 1:
+            name = fields[0]
+        elif name not in fields:
+            raise DeclarationError(
+                f"fd.misfit: the observations are named {name!r}, and the fields are {known}. Name them after a field: "
+                f"observations.rename({fields[0]!r})."
+            )
+        yield str(name), observations
+    elif isinstance(observations, xr.Dataset):
+        unknown = [name for name in observations.data_vars if name not in fields]
+        if unknown or not observations.data_vars:
+            got = f"`{unknown[0]}`" if unknown else "nothing"
+            raise DeclarationError(f"fd.misfit: the observations hold {got}, and the fields are {known}.")
+        for name in observations.data_vars:
+            yield str(name), observations[name]
+    else:
+        raise DeclarationError(
+            f"fd.misfit takes observations as an xarray.DataArray or Dataset with coordinates, got "
+            f"{type(observations).__name__}. Write xarray.DataArray(values, dict(t=times, x=places), ('t', 'x'))."
+        )
+
+
+def _values(observed: xr.DataArray, what: str) -> tuple[Any, np.ndarray]:
+    """The values that count, (num,), and which of all they are; traced values all count."""
+    data = observed.variable.data
+    if isinstance(data, Tracer):
+        return jnp.ravel(data), np.ones(observed.size, bool)
+    values = np.ravel(np.asarray(data))
+    if values.dtype.kind not in "fciu":
+        raise DeclarationError(f"{what}: observations are numbers, got dtype {values.dtype}.")
+    if np.isinf(values).any():
+        raise DeclarationError(
+            f"{what}: {int(np.isinf(values).sum())} observations are infinite. Mark what is missing as nan."
+        )
+    kept = ~np.isnan(values)
+    if not kept.any():
+        raise DeclarationError(f"{what}: there are no observations, all {values.size} values are nan.")
+    return values[kept], kept
+
+
+def _cast(values: Any, dtype: Any, what: str) -> jax.Array:
+    if jnp.iscomplexobj(values) and not jnp.issubdtype(dtype, jnp.complexfloating):
+        raise DeclarationError(f"{what}: the observations are complex, and the field is real. Take their .real.")
+    return jnp.asarray(values).astype(dtype)
+
+
+def _weights(weight: Any, name: str, observed: xr.DataArray, kept: np.ndarray, what: str) -> Any:
+    """The weights of the values that count: a number, or (num,); None for 1."""
+    if isinstance(weight, dict | xr.Dataset):
+        if name not in weight:
+            raise DeclarationError(f"{what}: weight= has no entry `{name}`; it has {', '.join(map(str, weight))}.")
+        weight = weight[name]
+    if weight is None:
+        return None
+    if isinstance(weight, str):
+        weight = _one_over_sigma(weight, observed, what)
+    if isinstance(weight, xr.DataArray):
+        try:
+            weight = xr.align(weight, observed, join="exact")[0].broadcast_like(observed).transpose(*observed.dims).data
+        except ValueError as error:
+            raise DeclarationError(f"{what}: the weights do not fit the observations: {error}") from None
+    if np.ndim(weight):
+        try:
+            weight = (jnp if isinstance(weight, jax.Array) else np).broadcast_to(weight, observed.shape)
+        except ValueError:
+            raise DeclarationError(
+                f"{what}: weight= has the shape {np.shape(weight)}, and the observations {observed.shape}."
+            ) from None
+        weight = weight.reshape(-1)[kept]
+    if not isinstance(weight, Tracer):
+        good = np.isfinite(np.asarray(weight, float)) & (np.asarray(weight, float) >= 0)
+        if not good.all():
+            raise DeclarationError(f"{what}: weights are finite and not negative, got {np.ravel(weight)[~good][0]}.")
+    return weight
+
+
+def _one_over_sigma(weight: str, observed: xr.DataArray, what: str) -> Any:
+    if weight != SIGMA:
+        raise DeclarationError(f'{what}: weight= is a number, an array or "{SIGMA}", got {weight!r}.')
+    if "sigma" in observed.coords:
+        sigma = observed.coords["sigma"]
+    elif "sigma" in observed.attrs:
+        sigma = observed.attrs["sigma"]
+    else:
+        raise DeclarationError(
+            f'{what}: weight="{SIGMA}" wants the standard deviation of the observations, in a coordinate or an '
+            f"attribute `sigma`: observations.assign_attrs(sigma=0.1)."
+        )
+    if np.any(np.asarray(sigma) <= 0):
+        raise DeclarationError(f"{what}: `sigma` is positive, got {float(np.min(np.asarray(sigma)))}.")
+    return 1 / sigma
+
+
+def _check_holes(plan: Any, name: str, places: Places, ndim: int, what: str) -> None:
+    """Refuses observations inside holes."""
+    points = plan.holes.get(name)
+    if points is None or points.empty or places.has_receivers:
+        return
+    shape = places.shape[len(places.shape) - len(plan.problem.scope.grid.space) :]
+    mask = points.to_mask(type(points.bounds()).of_shape(shape))
+    hit = places.touches(mask)
+    if hit.any():
+        raise DeclarationError(
+            f"{what}: {int(hit.sum())} observations lie in a hole, or between it and the points beside it, the first "
+            f"at {places.show(int(np.argmax(hit)))}. Leave them out: mark them as nan."
+        )
+
+
+def _check_finite(parts: list[jax.Array], where: list[tuple[str, Places]]) -> None:
+    for residual, (what, places) in zip(parts, where, strict=True):
+        if isinstance(residual, Tracer):
+            continue
+        bad = ~np.isfinite(np.asarray(residual))
+        if bad.any():
+            raise RunError(
+                f"{what}: the solution is not finite at {int(bad.sum())} of {bad.size} observations, the first at "
+                f"{places.show(int(np.argmax(bad)))}. Look whether the run is unstable: print the plan."
+            )

@@ -1,0 +1,172 @@
+"""Where observations lie in the arrays of a solution: indices and shares along each axis."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..errors import DeclarationError
+from ..grid import Grid
+from ..solution import Solution
+
+ON_POINT = 1e-6
+"""How far from a point, in steps, a place still lies on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """One dimension of a solution's array: the coordinates of its points; `period` closes it; `counted` ones are
+    numbers of receivers, which lie nowhere between."""
+
+    name: str
+    points: np.ndarray
+    period: float | None
+    counted: bool = False
+
+    def locate(self, values: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+        """The point below each value, and the share of the one above."""
+        points = self.points
+        if self.period is not None:
+            values = points[0] + (values - points[0]) % self.period
+            points = np.append(points, points[0] + self.period)
+        steps = np.diff(points) if points.size > 1 else np.ones(1)
+        slack = ON_POINT * np.array([steps[0], steps[-1]])
+        outside = (values < points[0] - slack[0]) | (values > points[-1] + slack[1])
+        if outside.any():
+            hint = "; save those times" if self.name != "receiver" and points.size == 1 else ""
+            raise DeclarationError(
+                f"{what}: {int(outside.sum())} observations lie outside axis `{self.name}`, where the solution has "
+                f"{points[0]:g} to {points[-1]:g}{hint}; the first at {values[outside][0]:g}. Leave them out."
+            )
+        if points.size == 1:
+            return np.zeros(values.shape, int), np.zeros(values.shape)
+        left = np.clip(np.searchsorted(points, values, side="right") - 1, 0, points.size - 2)
+        share = np.clip((values - points[left]) / steps[left], 0.0, 1.0)
+        left, share = np.where(share > 1 - ON_POINT, left + 1, left), np.where(share > 1 - ON_POINT, 0.0, share)
+        share = np.where(share < ON_POINT, 0.0, share)
+        if self.counted and share.any():
+            raise DeclarationError(f"{what}: receivers are counted 0, 1, …; got {values[share > 0][0]:g}.")
+        return left % self.points.size, share
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """All observations of a field: index and share along each dimension, (num,) each."""
+
+    lines: tuple[Along, ...]
+    values: tuple[np.ndarray | None, ...]
+    lower: tuple[np.ndarray, ...]
+    shares: tuple[np.ndarray, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the solution's array."""
+        return tuple(line.points.size for line in self.lines)
+
+    @property
+    def has_receivers(self) -> bool:
+        return any(line.counted for line in self.lines)
+
+    def _corners(self) -> Any:
+        """The points around all places: indices along each dimension, and weights. A point without weight is read
+        nowhere: what lies there may be nan."""
+        for sides in product(*((0, 1) if share.any() else (0,) for share in self.shares)):
+            index, weight = [], np.ones(1)
+            for side, lower, share, size in zip(sides, self.lower, self.shares, self.shape, strict=True):
+                index.append((lower + side * (share > 0)) % size)
+                weight = weight * (share if side else 1 - share)
+            yield tuple(index), weight
+
+    def sample(self, array: jax.Array) -> jax.Array:
+        """The array at the places, (num,)."""
+        total = jnp.zeros((), array.dtype)
+        for index, weight in self._corners():
+            found = array.at[index].get(mode="promise_in_bounds")
+            total = total + found * jnp.asarray(weight, array.real.dtype)
+        return total
+
+    def touches(self, mask: np.ndarray) -> np.ndarray:
+        """Whether a place reads a point of a mask over the last dimensions, (num,)."""
+        hit = np.zeros(self.lower[0].shape, bool)
+        for index, weight in self._corners():
+            hit |= mask[index[len(index) - mask.ndim :]] & (np.broadcast_to(weight, hit.shape) > 0)
+        return hit
+
+    def show(self, number: int) -> str:
+        """A place, for messages."""
+        known = zip(self.lines, self.values, strict=True)
+        return ", ".join(f"{line.name}={value[number]:g}" for line, value in known if value is not None)
+
+
+def lines_of(solution: Solution, name: str) -> list[Along]:
+    """The dimensions of a field's saved history."""
+    grid = solution.plan.problem.scope.grid
+    faces = solution.plan.problem.scope.layouts[name].faces
+    found = [] if grid.time is None else [Along(str(grid.time_name), solution.times, None)]
+    for axis in grid.space:
+        owner, face = grid.space_axis(axis), axis in faces
+        period = owner.length if owner.periodic else None
+        found.append(Along(axis, owner.positions(face, 0, owner.size(face)), period))
+    return found
+
+
+def find_places(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, grid: Grid, what: str) -> Places:
+    """Where the observations that count lie."""
+    _check_dims(observed, lines, what)
+    values, lower, shares = [], [], []
+    for line in lines:
+        found = _coordinates(observed, line, kept, grid, what)
+        values.append(found)
+        at = np.full(int(kept.sum()), line.points[0]) if found is None else found
+        index, share = line.locate(at, what)
+        lower.append(index)
+        shares.append(share)
+    return Places(tuple(lines), tuple(values), tuple(lower), tuple(shares))
+
+
+def _check_dims(observed: xr.DataArray, lines: list[Along], what: str) -> None:
+    """Each dimension must be placed by some coordinate."""
+    names = {one for line in lines for one in _names(line)}
+    placed = {dim for name in names & set(observed.coords) for dim in observed.coords[name].dims}
+    placed |= {line.name for line in lines if line.counted}
+    lost = [str(dim) for dim in observed.dims if dim not in placed]
+    if lost:
+        wanted = ", ".join(f"`{line.name}`" for line in lines)
+        raise DeclarationError(
+            f"{what}: nothing says where the observations lie along their dimension `{lost[0]}`. Give coordinates "
+            f"along it, of {wanted}: observations.assign_coords({lines[-1].name}=('{lost[0]}', places))."
+        )
+
+
+def _names(line: Along) -> tuple[str, str]:
+    return line.name, f"{line.name}_face"
+
+
+def _coordinates(observed: xr.DataArray, line: Along, kept: np.ndarray, grid: Grid, what: str) -> np.ndarray | None:
+    """The coordinates of the observations that count along one axis; None where they need none."""
+    name = next((name for name in _names(line) if name in observed.coords), None)
+    sizes = dict(zip(observed.dims, observed.shape, strict=True))
+    if name is not None:
+        variable = observed.coords[name].variable
+    elif line.counted and line.name in observed.dims:
+        variable = xr.Variable((line.name,), np.arange(sizes[line.name], dtype=float))
+    elif line.points.size == 1:
+        return None
+    else:
+        raise DeclarationError(
+            f"{what}: the observations have no coordinate `{line.name}`, of which the solution has {line.points.size} "
+            f"points. Give it: observations.assign_coords({line.name}=...)."
+        )
+    values = np.ravel(np.asarray(variable.set_dims(sizes).values))[kept]
+    if values.dtype.kind in "MOUS":
+        if line.name != grid.time_name or grid.time is None:
+            raise DeclarationError(f"{what}: the coordinate `{line.name}` is numbers, got dtype {values.dtype}.")
+        values = grid.time.to_number(values)
+    values = values.astype(float)
+    if not np.isfinite(values).all():
+        raise DeclarationError(f"{what}: the coordinate `{line.name}` is not finite where there are observations.")
+    return values
