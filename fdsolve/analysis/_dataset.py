@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..pictures import dispersion
 from ..planning import Plan
 from ._dispersion import Waves
 from ._modified import Key, Modified, name_of
@@ -32,50 +33,9 @@ class Analysis(xr.Dataset):
     def __repr__(self) -> str:
         return f"{self.summary()}\n{super().__repr__()}"
 
-    def plot(self) -> Any:  # type: ignore[override]
-        """A figure of the amplification factor and of the velocity errors over the phase θ = kΔx; returns it.
-
-        With several axes, along each axis and along the diagonal.
-        """
-        from matplotlib import pyplot as plt
-
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-        axes = [str(name) for name in self.attrs["axes"].split()]
-        theta = np.asarray(self[f"theta_{axes[0]}"])
-        for mode in range(self.sizes["mode"]):
-            shown = f"mode {mode}" if self.sizes["mode"] > 1 else ""
-            for direction, pick in _directions(axes):
-                label = " ".join(part for part in (shown, direction) if part) or "numerical"
-                line = left.plot(theta, pick(self["amplification"], mode), label=label)[0]
-                color = line.get_color()
-                left.plot(theta, pick(self["exact_amplification"], mode), ":", color=color)
-                right.plot(theta, pick(self["phase_error"], mode), color=color, label=f"{label}, phase")
-                right.plot(theta, pick(self["group_error"], mode), "--", color=color, label=f"{label}, group")
-        left.axhline(1.0, color="k", lw=0.5)
-        left.set(title="amplification of one step (dotted: exact)", xlabel="θ = k Δx", ylabel="|G|")
-        right.set(title="relative error of the velocities", xlabel="θ = k Δx", ylim=(-1.05, 1.05))
-        for axis in (left, right):
-            axis.legend(frameon=False, fontsize="small")
-        figure.suptitle(self.summary().splitlines()[0])
-        return figure
-
-
-def _directions(axes: list[str]) -> list[tuple[str, Any]]:
-    """Lines through the wavenumbers: along each axis (its longest waves across), and along the diagonal."""
-
-    def along(axis: int) -> Any:
-        return lambda data, mode: np.asarray(data[mode])[
-            tuple(slice(None) if a == axis else 0 for a in range(len(axes)))
-        ]
-
-    def diagonal(data: Any, mode: int) -> np.ndarray:
-        values = np.asarray(data[mode])
-        every = np.arange(values.shape[0])
-        return values[(every,) * len(axes)]
-
-    if len(axes) == 1:
-        return [("", along(0))]
-    return [*((f"near {name}", along(k)) for k, name in enumerate(axes)), ("diagonal", diagonal)]
+    def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]
+        """Amplification and velocity errors over the phase θ = kΔx; returns the Figure. `ax`: two Axes to draw on."""
+        return dispersion(self, ax=ax)
 
 
 def to_dataset(plan: Plan, symbol: Symbol, found: Modified | str, waves: Waves, largest: float) -> Analysis:

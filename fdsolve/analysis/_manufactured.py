@@ -13,6 +13,7 @@ from .._solve import solve
 from ..errors import DeclarationError, PlanningError
 from ..field import Field
 from ..grid import Grid
+from ..pictures import convergence
 from ..planning import Plan, final, make_plan
 from ..solution import Solution
 from ._analyse import modified_of, symbol_of
@@ -50,6 +51,16 @@ class Manufactured:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.log(np.divide(errors[:-1], errors[1:])) / np.log(np.divide(self.factors[1:], self.factors[:-1]))
         return tuple(float(order) for order in found)
+
+    def plot(self, *, order: Any = None, ax: Any = None) -> Any:
+        """Greatest and mean errors over the spacing, 1 on the coarsest grid; returns the Figure.
+
+        `order` draws a line of that slope.
+        """
+        curves = {f"{name}, greatest": errors for name, errors in self.max_errors.items()}
+        curves |= {f"{name}, mean": errors for name, errors in self.l1_errors.items()}
+        steps = [self.factors[0] / factor for factor in self.factors]
+        return convergence(steps, curves, order=order, label="Δx / coarsest Δx", ax=ax)
 
     def __str__(self) -> str:
         lines = []

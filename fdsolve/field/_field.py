@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ..grid import Grid
+from ..grid import Grid, to_attributes
+from ..pictures import Html, code, details, name_with_unit, page, quiet, table
 from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_interpolation, to_region
 from ._checks import check_rule
 from ._conditions import AbstractBoundary
@@ -73,7 +74,8 @@ class Field:
     """An unknown of the problem: a quantity on a grid, defined region by region by assignments.
 
     Arguments: `name`, an identifier, the name rules read it by; `grid`; `at=dict(x="face")` staggers it on an axis;
-    `units`, kept for output; `dtype`, default the float type of JAX (float64 where x64 is enabled).
+    `units`, kept for output; `attrs`, further attributes for output, as `dict(standard_name="air_temperature",
+    long_name="…")`; `dtype`, default the float type of JAX (float64 where x64 is enabled).
 
     >>> import fdsolve as fd
     >>> u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=5)))
@@ -90,10 +92,13 @@ class Field:
     at: Mapping[str, str] | None = None
     units: str | None = None
     dtype: Any = None
+    attrs: Mapping[str, Any] | None = None
     layout: Layout = field(init=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
 
-    def __init__(self, name: Any, grid: Any, *, at: Any = None, units: Any = None, dtype: Any = None):
+    def __init__(
+        self, name: Any, grid: Any, *, at: Any = None, units: Any = None, dtype: Any = None, attrs: Any = None
+    ):
         if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
             got = repr(name) if isinstance(name, str) else f"an object of type {type(name).__name__}"
             raise DeclarationError(
@@ -102,7 +107,9 @@ class Field:
         if not isinstance(grid, Grid):
             raise DeclarationError(f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}.")
         _check_field(name, grid, at, units, dtype)
-        for key, value in (("name", name), ("grid", grid), ("at", at), ("units", units), ("dtype", dtype)):
+        named = dict(to_attributes(attrs, f"Field `{name}`: `attrs=`")) or None
+        given = dict(name=name, grid=grid, at=at, units=units, dtype=dtype, attrs=named)
+        for key, value in given.items():
             object.__setattr__(self, key, value)
         object.__setattr__(self, "layout", Layout.at(grid, at, f"Field `{name}`"))
         object.__setattr__(self, "assignments", [])
@@ -164,6 +171,16 @@ class Field:
             f"  {self.name}{a.region!r} {'+=' if a.adds else '='} {describe_rule(a.rule)}" for a in self.assignments
         ]
         return "\n".join([head, *lines])
+
+    def _repr_html_(self) -> str:
+        place = self.layout.describe_place()
+        title = f"Field {name_with_unit(self.name, self.units)}" + (f" on {place}" if place else "")
+        rows = [
+            (code(self.name + repr(a.region)), "+=" if a.adds else "=", code(describe_rule(a.rule)))
+            for a in self.assignments
+        ]
+        listed = table(rows, ("region", "", "rule")) if rows else quiet("nothing is assigned yet")
+        return page(title, listed, details("grid", Html(self.grid._repr_html_())))
 
 
 @dataclass(frozen=True)

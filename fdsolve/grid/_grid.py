@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ..errors import DeclarationError
+from ..pictures import code, page, table
 from ._axis import Axis
 from ._metric import METRICS, check_metrics, half_way
 from ._time import Time
@@ -139,6 +140,24 @@ class Grid:
             branch = "└──" if name == self.names[-1] else "├──"
             lines.append(f"{branch} {name}: {axis!r}, {_step_text(axis)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [_row(name, axis) for name, axis in self._axes]
+        title = "Grid " + " × ".join(str(num) for num in self.shape)
+        return page(title, table(rows, ("axis", "points", "range", "step", "units", "kind")))
+
+
+def _row(name: str, axis: Axis | Time) -> tuple[object, ...]:
+    """An axis in a notebook: name, points, ends, spacing, unit, kind."""
+    if isinstance(axis, Time):
+        ends, kind = (axis.start, axis.stop), "time" + (f" since {axis.since}" if axis.since is not None else "")
+    else:
+        marks = {"periodic": axis.periodic, "cells": axis.cells, "stretched": not axis.uniform}
+        ends = (axis.lower, axis.upper)
+        kind = (
+            ", ".join([mark for mark, holds in marks.items() if holds] + [axis.metric] * bool(axis.metric)) or "nodes"
+        )
+    return code(name), axis.num, f"{ends[0]:g} … {ends[1]:g}", _step_text(axis).split(" ", 1)[1], axis.units or "", kind
 
 
 class UnknownAxisError(DeclarationError, AttributeError):

@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, FdsolveWarning
+from ..pictures import draw_regions
 from ..region import Box, Points
 from ..schemes import RK4, AbstractStepper
 from ..solvers import AbstractLinearSolver, AbstractNonlinearSolver, Continuation
@@ -21,8 +22,10 @@ from ._assembly import AbstractAssembly
 from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
+from ._html import plan_html
 from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
+from ._pictured import map_regions
 from ._pieces import Piece
 from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
@@ -123,8 +126,17 @@ class Plan:
             stacklevel=4,
         )
 
-    def __str__(self) -> str:
-        units = {one.name: one.units for one in self.problem.fields}
+    def plot(self, fields: Any = None, *, level: Any = -1, at: Any = None, ax: Any = None) -> Any:
+        """Regions of each field by colour of their rule, and what each rule reads; returns the matplotlib Figure.
+
+        Arguments: `fields`, a name or several (default all); `level`, the number of the time level (default the last);
+        `at=dict(z=0.5)`, where to cut axes beyond the second (default in the middle); `ax`, Axes for the regions alone.
+        """
+        return draw_regions(map_regions(self.problem, self.structure, self.holes, fields, level, at), ax)
+
+    @property
+    def _memory(self) -> str:
+        """What is saved and held, in a line."""
         saves = "Saves" if self.stream is None else "Streams"
         saved = (
             f"{saves} {len(self.save.times)} of {self.structure.segments[-1].stop} levels, "
@@ -137,13 +149,19 @@ class Plan:
             saved = f"{saved}; to {self.stream.path}"
         if (recording := self.structure.recording) is not None:
             saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
+        return saved
+
+    def _repr_html_(self) -> str:
+        return plan_html(self, self._memory)
+
+    def __str__(self) -> str:
         return describe(
             self.structure,
             self.problem.scope.grid,
-            units,
+            {one.name: one.units for one in self.problem.fields},
             self.notes,
             self.stability,
-            saved,
+            self._memory,
             self.boundaries,
             self.kernels,
             self.served,

@@ -35,7 +35,7 @@ def describe(
         ghosts = f", ghost layers {one.lower} below and {one.upper} above" if any((*one.lower, *one.upper)) else ""
         unit = f" [{units[one.name]}]" if units.get(one.name) else ""
         kept = f", {one.kept} older level{'s' if one.kept != 1 else ''} kept" if structure.time_axis else ""
-        lines.append(f"  Field {one.name}{unit} {one.shape} {_dtype(one.dtype)}{kept}{ghosts}")
+        lines.append(f"  Field {one.name}{unit} {one.shape} {show_dtype(one.dtype)}{kept}{ghosts}")
     if structure.stepper is not None:
         lines.append(f"  Stepper {structure.stepper} (order {structure.stepper.order})")
     lines += ["  Boundaries:"] * bool(boundaries) + [f"    {line}" for line in boundaries]
@@ -53,12 +53,13 @@ def describe(
         lines.append(f"  Equations for {', '.join(stage.fields)} ({kind}, {size} points): {stage.reasons[0]}")
         lines += [f"    {reason}" for reason in stage.reasons[1:]]
     lines.append(f"  {saved}")
-    lines.append(f"  {_show_stability(stability)}")
+    lines.append(f"  {show_stability(stability)}")
     lines += [f"  Note: {note}" for note in notes]
     return "\n".join(lines)
 
 
-def _dtype(code: str) -> str:
+def show_dtype(code: str) -> str:
+    """The name of a dtype from its code."""
     return {"f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128"}.get(code.lstrip("<|=>"), code)
 
 
@@ -73,6 +74,16 @@ def _show_levels(structure: Structure, phase: int) -> str:
         elif len(segment.phases) > 1 and phase in segment.phases:
             parts.append(f"{segment.phases.count(phase)} of {segment.start} to {segment.stop - 1}")
     return f"Levels {', '.join(parts)}"
+
+
+def evaluation_tables(
+    structure: Structure, axes: tuple[str, ...], served: Mapping[Piece, str]
+) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """For each phase the levels it holds for, and a table of what is evaluated in order; its first row is the head."""
+    return [
+        (_show_levels(structure, number) or "Evaluation", _rows(structure, axes, phase, served))
+        for number, phase in enumerate(structure.phases)
+    ]
 
 
 def _rows(
@@ -141,7 +152,8 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _show_stability(stability: Stability | Skipped) -> str:
+def show_stability(stability: Stability | Skipped) -> str:
+    """What is known of the declared step, in a line."""
     if isinstance(stability, Skipped):
         return f"Stability: not analysed ({stability.reason})"
     factor = f"largest amplification factor {stability.factor:.6g}"

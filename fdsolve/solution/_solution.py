@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,9 +13,12 @@ from jax.core import Tracer
 
 from ..errors import RunError
 from ..files import open_dataset
+from ..pictures import animate, plot
 from ..planning import Plan
+from ._dataset import make_dataset
 from ._logs import Solved
-from ._names import find, time_coordinate
+from ._names import find
+from ._pictured import solution_html, with_geometry
 from ._records import Records
 
 
@@ -117,32 +121,29 @@ class Solution:
         return np.asarray(self.plan.save.times) if self.plan.problem.scope.grid.time is not None else np.empty(0)
 
     def to_xarray(self) -> xr.Dataset:
-        """The saved states as a Dataset: dimensions and coordinates by axis name, units and parameters as attributes.
+        """The saved states as a Dataset by the CF conventions: coordinates with bounds, units, what was solved.
 
-        A staggered field has its own dimension, `x_face`, with the coordinates of the faces. Needs concrete values.
+        A staggered field has its own dimension, `x_face`, with the coordinates of the faces, described by SGRID and
+        COMODO attributes. Needs concrete values.
         """
         if self._records_only:
-            return self.receivers.to_xarray().assign_attrs(_attributes(self.plan))
+            return self.receivers.to_xarray()
         if isinstance(self.history, StoredHistory):
             return self.history.open()
         if any(isinstance(array, Tracer) for array in self.history.values()):
             raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
-        grid = self.plan.problem.scope.grid
-        data, coords = {}, {}
-        if grid.time is not None:
-            coords[grid.time_name] = time_coordinate(self.plan, self.times)
-        for one in self.plan.problem.fields:
-            dims = [] if grid.time is None else [grid.time_name]
-            for axis in grid.space:
-                face = axis in one.layout.faces
-                dim = f"{axis}_face" if face else axis
-                dims.append(dim)
-                owner = grid.space_axis(axis)
-                attributes = {"units": owner.units} if owner.units else {}
-                coords[dim] = (dim, owner.positions(face, 0, owner.size(face)), attributes)
-            attributes = {"units": one.units} if one.units else {}
-            data[one.name] = (tuple(dims), np.asarray(self.history[one.name]), attributes)
-        return xr.Dataset(data, coords, attrs=_attributes(self.plan))
+        return make_dataset(self.plan, self.times, self.history)
+
+    def plot(self, field: Any = None, **options: Any) -> Any:
+        """A picture of fields, chosen by their dimensions; returns the matplotlib Figure. See `fd.pictures.plot`."""
+        return plot(with_geometry(self.to_xarray(), self.plan), field, **options)
+
+    def animate(self, path: Any, field: Any = None, **options: Any) -> Path:
+        """A film of the saved times as GIF or MP4, by the path's ending. See `fd.pictures.animate`."""
+        return animate(with_geometry(self.to_xarray(), self.plan), path, field, **options)
+
+    def _repr_html_(self) -> str:
+        return solution_html(self.plan, self.last, self.times, self.stopped)
 
     def __repr__(self) -> str:
         if isinstance(self.history, StoredHistory):
@@ -154,18 +155,3 @@ class Solution:
         span = f", t = {times[0]:g} … {times[-1]:g}" if times.size else ""
         ended = f"; ended early, {self.stopped}" if self.stopped else ""
         return f"Solution({shapes}{span}{ended})"
-
-
-def _attributes(plan: Plan) -> dict[str, Any]:
-    """Parameters that fit into attributes, and the rules."""
-    attributes: dict[str, Any] = {}
-    for name, value in plan.parameters.items():
-        if isinstance(value, Tracer):
-            continue
-        if isinstance(value, bool | int | float | str):
-            attributes[name] = int(value) if isinstance(value, bool) else value
-        elif isinstance(value, np.ndarray | np.generic | jax.Array) and np.size(value) <= 16 and np.ndim(value) <= 1:
-            attributes[name] = np.asarray(value).item() if np.ndim(value) == 0 else np.asarray(value)
-    for name, assignments in plan.problem.assignments.items():
-        attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)
-    return attributes

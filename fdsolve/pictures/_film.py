@@ -1,0 +1,51 @@
+"""Films: a drawing that shows one level after the other, written as GIF or MP4."""
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import DeclarationError
+from ._request import Drawn
+
+
+def write_film(drawn: Drawn, levels: list[int], path: Path, fps: Any, dpi: Any) -> Path:
+    """Writes a frame for each of the levels."""
+    from matplotlib import pyplot as plt
+
+    writer = _writer(path, fps)
+    assert drawn.update is not None
+    figure = drawn.figure
+    try:
+        drawn.update(levels[-1])  # the longest texts, so that nothing moves from frame to frame
+        figure.canvas.draw()
+        figure.set_layout_engine("none")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with writer.saving(figure, str(path), dpi):
+            for level in levels:
+                drawn.update(level)
+                writer.grab_frame()
+    finally:
+        plt.close(figure)
+    return path
+
+
+def _writer(path: Path, fps: Any) -> Any:
+    """What writes a file of this ending."""
+    from matplotlib import animation
+
+    if isinstance(fps, bool) or not isinstance(fps, int | float) or not 0 < fps <= 100:
+        raise DeclarationError(f"fps= takes frames a second, a number above 0 and up to 100; got {fps!r}.")
+    ending = path.suffix.lower()
+    if ending == ".gif":
+        return animation.PillowWriter(fps=fps)
+    if ending != ".mp4":
+        raise DeclarationError(f"A film ends in .gif or .mp4, got {str(path)!r}.")
+    if not animation.FFMpegWriter.isAvailable():
+        raise DeclarationError(
+            f"MP4 is written by ffmpeg, which was not found on the path. Install it (https://ffmpeg.org), or write "
+            f"{path.with_suffix('.gif').name!r}, which needs nothing more."
+        )
+    return animation.FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-vf", _EVEN])
+
+
+_EVEN = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"
+"""The codec wants even numbers of pixels."""
