@@ -1,5 +1,8 @@
 """Files: Datasets written to NetCDF and Zarr and read again, streams that are written while a run goes on."""
 
+from ._encoding import time_units as time_units
 from ._need import need as need
 from ._open import open_dataset as open_dataset
 from ._stream import ZarrStream as ZarrStream
+from ._write import to_netcdf as to_netcdf
+from ._write import to_zarr as to_zarr

@@ -10,9 +10,10 @@ from ..errors import RunError
 from ._held import METADATA
 from ._join import join_complex
 from ._need import need
+from ._stream import GROWS
 
-ENGINES = {"netcdf4": "netCDF4", "h5netcdf": "h5netcdf"}
-"""What xarray calls the libraries that write NetCDF files, and their modules, in the order they are tried."""
+ENGINES = {"netcdf4": ("netCDF4",), "h5netcdf": ("h5netcdf", "h5py")}
+"""What xarray calls the libraries that write NetCDF files, and the modules they want, in the order they are tried."""
 
 
 def find_engine(engine: str | None) -> str:
@@ -20,12 +21,12 @@ def find_engine(engine: str | None) -> str:
     if engine is not None:
         if engine not in ENGINES:
             raise RunError(f"engine= takes {' or '.join(map(repr, ENGINES))}, got {engine!r}.")
-        need(ENGINES[engine], "io")
-        return engine
-    for name, module in ENGINES.items():
-        try:
+        for module in ENGINES[engine]:
             need(module, "io")
-            return name
+        return engine
+    for name in ENGINES:
+        try:
+            return find_engine(name)
         except RunError:
             continue
     raise RunError("NetCDF files want netCDF4 or h5netcdf: pip install 'fdsolve[io]'.")
@@ -40,16 +41,22 @@ def open_dataset(path: Any, *, engine: str | None = None) -> xr.Dataset:
     Raises: RunError where nothing that can be read is at `path`, and where a library is missing.
     """
     place = Path(os.path.abspath(os.fspath(path)))
+    # A time in "days" since nothing is a number of days; xarray would make a timedelta of it.
+    options: Any = {"decode_timedelta": False}
     if (place / METADATA).is_file() or (place / ".zgroup").is_file():
         need("zarr", "io")
-        return join_complex(xr.open_dataset(place, engine="zarr", chunks=None))
+        return _restored(xr.open_dataset(place, engine="zarr", **options))
     if not place.is_file():
         raise RunError(f"There is no NetCDF file and no Zarr store at {place}.")
     chosen: Any = find_engine(engine)
-    return _joined(xr.open_dataset(place, engine=chosen))
+    return _restored(xr.open_dataset(place, engine=chosen, **options))
 
 
-def _joined(dataset: xr.Dataset) -> xr.Dataset:
+def _restored(dataset: xr.Dataset) -> xr.Dataset:
+    """As it was before it was written: complex variables, bounds among the coordinates."""
     joined = join_complex(dataset)
+    edges = {one.attrs.get("bounds") for one in joined.variables.values()} & set(joined.data_vars)
+    joined = joined.set_coords(sorted(map(str, edges)))
+    joined.attrs = {name: value for name, value in dataset.attrs.items() if name != GROWS}
     joined.set_close(dataset.close)
     return joined

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 import xarray as xr
@@ -42,14 +42,17 @@ class ZarrStream:
             attributes are taken from it.
         total: how many saves are expected; None where that is not known. It only bounds the chunks.
         dim: the growing dimension; default the one dimension of length 0.
+        overwrite: whether a Zarr store that is at `path` goes; what else is there never does.
 
     Raises: DeclarationError for a template that does not fit; RunError where something is at `path` already.
     """
 
-    def __init__(self, path: Any, template: Any, total: int | None = None, *, dim: str | None = None) -> None:
+    def __init__(
+        self, path: Any, template: Any, total: int | None = None, *, dim: str | None = None, overwrite: bool = False
+    ) -> None:
         need("zarr", "io")
         place, dim = Path(os.path.abspath(os.fspath(path))), _growing(template, dim)
-        _check_place(place)
+        _check_place(place, overwrite)
         encoding = encoding_of(template)
         for name, chunk in _chunks(template, dim, total).items():
             encoding[name]["chunks"] = chunk
@@ -60,7 +63,7 @@ class ZarrStream:
         self._start(place, dim)
 
     @classmethod
-    def reopen(cls, path: Any, num_saved: int, total: int | None = None) -> Self:
+    def reopen(cls, path: Any, num_saved: int, total: int | None = None) -> "ZarrStream":
         """The store at `path`, cut to its first `num_saved` saves, to append to; its chunks stay as they are, whatever
         the `total`.
 
@@ -157,7 +160,7 @@ class ZarrStream:
         arrays = open_held(self.path, documents)
         return {name: np.asarray(arrays[name][...]) for name in self._arrays}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "ZarrStream":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -261,12 +264,14 @@ def _growing(template: Any, dim: str | None) -> str:
     return chosen
 
 
-def _check_place(place: Path) -> None:
+def _check_place(place: Path, overwrite: bool) -> None:
     if place.is_dir() and not any(place.iterdir()):
         place.rmdir()
-    if place.exists():
-        found = "a Zarr store" if (place / METADATA).is_file() else "something else than a Zarr store"
-        raise RunError(f"There is {found} at {place} already. Remove it, or choose another path.")
+    store = (place / METADATA).is_file()
+    if place.exists() and not (store and overwrite):
+        found = "a Zarr store" if store else "something else than a Zarr store"
+        allowed = ", or write overwrite=True" if store else ""
+        raise RunError(f"There is {found} at {place} already. Remove it, choose another path{allowed}.")
 
 
 def _chunks(template: xr.Dataset, dim: str, total: int | None) -> dict[str, tuple[int, ...]]:

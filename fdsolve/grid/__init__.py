@@ -1,6 +1,7 @@
 """Grids of named axes: where the points of a problem lie."""
 
 from ._axis import Axis as Axis
+from ._checks import to_attributes as to_attributes
 from ._grid import Grid as Grid
 from ._metric import Pole as Pole
 from ._metric import find_pole as find_pole

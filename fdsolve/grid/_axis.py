@@ -1,5 +1,6 @@
 """One axis of space: its walls, points and faces, and how these continue beyond the walls."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,9 +9,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from ..errors import DeclarationError
-from ._checks import check_interval, to_count, to_flag, to_float, to_units
+from ._checks import check_interval, to_attributes, to_count, to_flag, to_float, to_units
 from ._lookup import match, match_between
-from ._metric import measure, to_metric
+from ._metric import half_way, measure, to_metric
 from ._points import to_period, to_points, to_walls
 
 
@@ -35,6 +36,7 @@ class Axis:
         metric: what the coordinate measures, if not a length along a straight line: "radius" and "angle" (polar and
             cylindrical), "spherical radius", "colatitude" and "azimuth" (spherical). Operators heed it: `laplacian`,
             `divergence`, `gradient`, `curl`. Angles are in radians. Without an angle the problem is axisymmetric.
+        attrs: further attributes of the coordinate in Datasets, as `dict(standard_name="longitude")`.
 
     Raises: DeclarationError.
 
@@ -53,6 +55,7 @@ class Axis:
     cells: bool
     units: str | None
     metric: str | None
+    attrs: tuple[tuple[str, str | int | float], ...]
     _stretched: bytes | None  # the points of a stretched axis; bytes compare exactly and hash once
 
     def __init__(
@@ -65,12 +68,14 @@ class Axis:
         cells: Any = False,
         units: Any = None,
         metric: Any = None,
+        attrs: Mapping[str, Any] | None = None,
     ) -> None:
         flags = _to_flags(periodic, cells, units)
         least, why = (1, "") if periodic or cells else (2, " for an axis with a node on each wall")
         walls = to_float(lower, "`lower` of an Axis"), to_float(upper, "`upper` of an Axis")
         count = to_count(num, "`num` of an Axis", least, why)
-        self._assign(*walls, count, *flags, to_metric(metric, *walls, flags[0]), None)
+        named = to_attributes(attrs, "`attrs` of an Axis")
+        self._assign(*walls, count, *flags, to_metric(metric, *walls, flags[0]), named, None)
         check_interval(*walls, self.step, ("lower", "upper"), "An Axis")
 
     @classmethod
@@ -83,6 +88,7 @@ class Axis:
         period: Any = None,
         units: Any = None,
         metric: Any = None,
+        attrs: Mapping[str, Any] | None = None,
     ) -> "Axis":
         """An axis through given points, evenly spaced or not.
 
@@ -102,15 +108,15 @@ class Axis:
         own = to_points(points)
         length = to_period(period, own, flags[0])
         lower, upper = to_walls(own, flags[1], length)
-        kind = to_metric(metric, lower, upper, flags[0])
+        kind, named = to_metric(metric, lower, upper, flags[0]), to_attributes(attrs, "`attrs` of an Axis")
         axis = cls.__new__(cls)
-        axis._assign(lower, upper, len(own), *flags, kind, None)
+        axis._assign(lower, upper, len(own), *flags, kind, named, None)
         # Points that came from `linspace` are uniform but for rounding, and uniform axes run faster.
         slack = 1e-12 * axis.length + 4 * np.finfo(np.float64).eps * float(np.max(np.abs(own)))
         if np.max(np.abs(axis.points - own)) <= slack:
             return axis
         axis = cls.__new__(cls)
-        axis._assign(lower, upper, len(own), *flags, kind, own.tobytes())
+        axis._assign(lower, upper, len(own), *flags, kind, named, own.tobytes())
         return axis
 
     def _assign(self, *values: object) -> None:
@@ -205,6 +211,15 @@ class Axis:
         value = own[(within - self.shift(face)) // 2]
         return np.where(mirrored, 2 * self.lower + (copy + 1) * self.length - value, value + copy * self.length)
 
+    def ends(self, face: bool) -> Float64[np.ndarray, " around"]:
+        """The ends of the cells around the points, or faces: half-way to the next and at the walls; one more.
+
+        >>> Axis(0.0, 1.0, num=3).ends(face=False)
+        array([0.  , 0.25, 0.75, 1.  ])
+        """
+        around = half_way(self, face, 0, self.size(face))
+        return around if self.periodic else np.clip(around, self.lower, self.upper)
+
     def position(self, halves: int) -> float:
         """The coordinate of the place `halves` half steps above the lower wall, in `units`.
 
@@ -277,6 +292,7 @@ class Axis:
         parts += ["periodic=True"] * self.periodic + ["cells=True"] * self.cells
         parts += [f'units="{self.units}"'] * (self.units is not None)
         parts += [f'metric="{self.metric}"'] * (self.metric is not None)
+        parts += [f"attrs={dict(self.attrs)}"] * bool(self.attrs)
         return f"Axis({', '.join(parts)})"
 
 

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -56,6 +56,21 @@ def to_units(value: object, what: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise DeclarationError(f'{what} must be a string such as "m", or None, got {_short(value)}.')
     return value
+
+
+def to_attributes(value: object, what: str) -> tuple[tuple[str, str | int | float], ...]:
+    """Attributes by name as pairs, which hash.
+
+    >>> to_attributes(dict(standard_name="longitude"), "`attrs` of an Axis")
+    (('standard_name', 'longitude'),)
+    """
+    given = {} if value is None else value
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and isinstance(one, str | int | float) for name, one in given.items()
+    ):
+        message = f"{what} must be a dict of texts and numbers by name, got {_short(value)}."
+        raise DeclarationError(f'{message} Write attrs=dict(standard_name="longitude").')
+    return tuple(given.items())
 
 
 def check_interval(lower: float, upper: float, step: float, names: tuple[str, str], owner: str) -> None:

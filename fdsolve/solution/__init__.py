@@ -4,6 +4,7 @@ from ._history import make_histories as make_histories
 from ._history import mark_holes as mark_holes
 from ._logs import Solved as Solved
 from ._logs import check_logs as check_logs
+from ._names import time_coordinate as time_coordinate
 from ._records import Records as Records
 from ._solution import LastLevel as LastLevel
 from ._solution import Solution as Solution

@@ -5,8 +5,10 @@ from typing import Any
 
 import jax
 import numpy as np
+import xarray as xr
 
 from ..errors import DeclarationError
+from ..files import time_units
 from ..planning import Plan
 
 
@@ -19,14 +21,18 @@ def find(arrays: Mapping[str, jax.Array], name: Any) -> jax.Array:
     return arrays[name]
 
 
-def time_coordinate(plan: Plan, times: np.ndarray) -> Any:
+def time_coordinate(plan: Plan, times: np.ndarray) -> xr.Variable:
     """The coordinate of the time axis for a Dataset, as datetimes where the axis has `since=`."""
     time, name = plan.problem.scope.grid.time, plan.problem.scope.grid.time_name
     assert time is not None
-    attributes = {"units": time.units} if time.units and time.since is None else {}
+    attributes = {"long_name": "time", "axis": "T"}
     if time.since is None:
-        return (name, times, attributes)
-    origin = time.datetimes()[0]
-    per_level = (time.datetimes()[1] - origin) / np.timedelta64(1, "ns")
-    nanoseconds = np.round((times - time.start) / time.step * per_level).astype("int64")
-    return (name, origin + nanoseconds.astype("timedelta64[ns]"), attributes)
+        return xr.Variable(name, times, {**({"units": time.units} if time.units else {}), **attributes})
+    levels = time.datetimes()
+    position = np.clip((times - time.start) / time.step, 0.0, time.num - 1)
+    left = np.floor(position + 1e-6).astype(int)
+    share = np.where(np.abs(position - left) < 1e-6, 0.0, position - left)
+    step = (levels[np.minimum(left + 1, time.num - 1)] - levels[left]).astype("int64")
+    values = levels[left] + np.round(share * step).astype("int64").astype("timedelta64[ns]")
+    exact = time_units(levels[0], *np.unique(np.diff(levels)))
+    return xr.Variable(name, values, {"standard_name": "time", **attributes}, encoding=exact)

@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from ..errors import RunError
 from ..planning import Plan, Receivers
+from ._dataset import CONVENTIONS, axis_attributes, field_attributes, plan_attributes
 from ._names import find, time_coordinate
 
 
@@ -40,14 +41,19 @@ class Records:
         if any(isinstance(value, Tracer) for value in everything):
             raise RunError("to_xarray needs concrete values: call it outside jit and grad, on what they return.")
         dims = (grid.time_name, "receiver")
-        coords = {grid.time_name: time_coordinate(self.plan, self.times)}
+        numbered = {"long_name": "number of the receiver", "cf_role": "timeseries_id"}
+        coords: dict[str, Any] = {
+            str(grid.time_name): time_coordinate(self.plan, self.times),
+            "receiver": ("receiver", np.arange(len(self.places.places), dtype=np.int32), numbered),
+        }
         for axis, column in columns.items():
-            units = grid.space_axis(axis).units
-            coords[axis] = ("receiver", np.asarray(column, float), {"units": units} if units else {})
-        data = {}
-        for one in self.plan.problem.fields:
-            data[one.name] = (dims, np.asarray(self.arrays[one.name]), {"units": one.units} if one.units else {})
-        return xr.Dataset(data, coords)
+            coords[axis] = ("receiver", np.asarray(column, float), axis_attributes(grid, axis))
+        data = {
+            one.name: (dims, np.asarray(self.arrays[one.name]), field_attributes(one))
+            for one in self.plan.problem.fields
+        }
+        described = {"Conventions": CONVENTIONS, "featureType": "timeSeries", **plan_attributes(self.plan)}
+        return xr.Dataset(data, coords, attrs=described)
 
     def __repr__(self) -> str:
         names, times = ", ".join(self.arrays), self.times

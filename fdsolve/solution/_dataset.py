@@ -1,0 +1,117 @@
+"""Solutions as Datasets: CF coordinates, bounds and units, SGRID and COMODO for staggered grids, what was solved."""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jax.core import Tracer
+
+from ..field import Field
+from ..grid import Axis, Grid
+from ..planning import Plan
+from ._names import time_coordinate
+from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
+
+CONVENTIONS = "CF-1.11"
+FIRST_NAMES = ("Conventions", "source", "plan")
+"""Attributes of every Dataset; a parameter of such a name is written as `parameter_<name>`."""
+
+
+def make_dataset(plan: Plan, times: np.ndarray, history: Mapping[str, Any]) -> xr.Dataset:
+    """The fields over time and space. `history` are concrete arrays by field, (times, *space)."""
+    grid, fields = plan.problem.scope.grid, plan.problem.fields
+    faced = sorted({axis for one in fields for axis in one.layout.faces})
+    coords: dict[str, Any] = {}
+    if grid.time is not None:
+        coords[str(grid.time_name)] = time_coordinate(plan, times)
+    for axis in grid.space:
+        # With a staggered field every axis has both of its coordinates: the description of the grid names them all.
+        used = {axis in one.layout.faces for one in fields} if not faced else {False, True}
+        for face in sorted(used):
+            coords |= space_coordinates(grid, axis, face)
+    data: dict[str, Any] = {}
+    staggers = topology(grid) if faced else None
+    for one in fields:
+        dims = [] if grid.time is None else [str(grid.time_name)]
+        dims += [f"{axis}_face" if axis in one.layout.faces else axis for axis in grid.space]
+        attributes = field_attributes(one)
+        if staggers is not None:
+            attributes |= {"grid": TOPOLOGY, "location": location_of(grid, one.layout.faces)}
+        data[one.name] = (tuple(dims), np.asarray(history[one.name]), attributes)
+    conventions = CONVENTIONS
+    if staggers is not None:
+        data[TOPOLOGY] = ((), np.int32(0), staggers)
+        conventions = f"{CONVENTIONS} SGRID-0.3"
+    return xr.Dataset(data, coords, attrs={"Conventions": conventions, **plan_attributes(plan)})
+
+
+def field_attributes(one: Field) -> dict[str, Any]:
+    """Units and what the declaration gives besides; the name stands for a long name."""
+    return {**({"units": one.units} if one.units else {}), "long_name": one.name, **dict(one.attrs or {})}
+
+
+def space_coordinates(grid: Grid, axis: str, face: bool) -> dict[str, Any]:
+    """The coordinate of the points, or faces, of an axis, and the bounds of their cells."""
+    owner, name = grid.space_axis(axis), f"{axis}_face" if face else axis
+    attributes = axis_attributes(grid, axis)
+    if face:
+        attributes["long_name"] = f"{attributes['long_name']}, at faces"
+        attributes["c_grid_axis_shift"] = shift_of(owner)
+    bounds = f"{name}_bnds"
+    ends = owner.ends(face)
+    return {
+        name: (name, owner.positions(face, 0, owner.size(face)), {**attributes, "bounds": bounds}),
+        bounds: ((name, "bnds"), np.stack([ends[:-1], ends[1:]], axis=1)),
+    }
+
+
+def axis_attributes(grid: Grid, axis: str) -> dict[str, Any]:
+    """Units, CF's letter of the axis, and what the declaration gives besides."""
+    owner: Axis = grid.space_axis(axis)
+    attributes: dict[str, Any] = {"units": owner.units} if owner.units else {}
+    attributes["long_name"] = f"{axis} ({owner.metric})" if owner.metric else axis
+    letter = letters_of(grid).get(axis)
+    if letter is not None:
+        attributes["axis"] = letter
+    if letter == "Z":
+        attributes["positive"] = "down" if axis == "depth" else "up"
+    return {**attributes, **dict(owner.attrs)}
+
+
+def plan_attributes(plan: Plan) -> dict[str, Any]:
+    """What was solved and with what: versions, the plan, the rules, and the parameters that fit into attributes."""
+    attributes: dict[str, Any] = {"source": versions(), "plan": str(plan)}
+    for name, assignments in plan.problem.assignments.items():
+        attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)
+    for name, value in plan.parameters.items():
+        key = f"parameter_{name}" if name in FIRST_NAMES or name in attributes else name
+        if not isinstance(value, Tracer) and (written := _written(value)) is not None:
+            attributes[key] = written
+    return attributes
+
+
+def versions() -> str:
+    """The versions of what computed."""
+    package = importlib.import_module(__name__.partition(".")[0])
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"fdsolve {package.__version__} (JAX {jax.__version__}, NumPy {np.__version__}, Python {python})"
+
+
+def _written(value: Any) -> Any:
+    """A parameter as NetCDF holds attributes: text, a number, or up to 16 of them; None for others."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
+        return None
+    array = np.asarray(value)
+    if array.size > 16 or array.ndim > 1 or not array.size:
+        return None
+    if array.dtype.kind == "b":
+        array = array.astype(np.int8)
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        return str(array.tolist())
+    return array.item() if array.ndim == 0 else array
