@@ -154,9 +154,7 @@ def _row(name: str, axis: Axis | Time) -> tuple[object, ...]:
     else:
         marks = {"periodic": axis.periodic, "cells": axis.cells, "stretched": not axis.uniform}
         ends = (axis.lower, axis.upper)
-        kind = (
-            ", ".join([mark for mark, holds in marks.items() if holds] + [axis.metric] * bool(axis.metric)) or "nodes"
-        )
+        kind = ", ".join(filter(None, [*(mark for mark, holds in marks.items() if holds), axis.metric])) or "nodes"
     return code(name), axis.num, f"{ends[0]:g} … {ends[1]:g}", _step_text(axis).split(" ", 1)[1], axis.units or "", kind
 
 

@@ -1,5 +1,6 @@
 """Films: a drawing that shows one level after the other, written as GIF or MP4."""
 
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,12 @@ def _writer(path: Path, fps: Any) -> Any:
     """What writes a file of this ending."""
     from matplotlib import animation
 
-    if isinstance(fps, bool) or not isinstance(fps, int | float) or not 0 < fps <= 100:
+    if isinstance(fps, bool) or not isinstance(fps, Real) or not 0 < float(fps) <= 100:
         raise DeclarationError(f"fps= takes frames a second, a number above 0 and up to 100; got {fps!r}.")
+    rate: Any = fps
     ending = path.suffix.lower()
     if ending == ".gif":
-        return animation.PillowWriter(fps=fps)
+        return animation.PillowWriter(fps=rate)
     if ending != ".mp4":
         raise DeclarationError(f"A film ends in .gif or .mp4, got {str(path)!r}.")
     if not animation.FFMpegWriter.isAvailable():
@@ -44,7 +46,7 @@ def _writer(path: Path, fps: Any) -> Any:
             f"MP4 is written by ffmpeg, which was not found on the path. Install it (https://ffmpeg.org), or write "
             f"{path.with_suffix('.gif').name!r}, which needs nothing more."
         )
-    return animation.FFMpegWriter(fps=fps, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-vf", _EVEN])
+    return animation.FFMpegWriter(fps=rate, codec="h264", extra_args=["-pix_fmt", "yuv420p", "-vf", _EVEN])
 
 
 _EVEN = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"

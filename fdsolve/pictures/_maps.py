@@ -57,9 +57,9 @@ def _map_of(ax: Any, shown: Shown, index: int, plane: Plane, scale: Scale) -> Up
 
 def draw_slices(request: Request) -> Drawn:
     """Three planes through the middle of a box, the lines where they meet drawn in."""
-    if len(request.fields) > 1:
+    shown, *others = request.fields
+    if others:
         raise DeclarationError('kind="slices" draws one field of three dimensions; name it, as in plot("u").')
-    shown = request.fields[0]
     chosen = [0] if request.moving else [shown.levels - 1] if request.times is None else request.times
     if len(chosen) != 1:
         raise DeclarationError(f'kind="slices" draws one time, got {len(chosen)} in time=.')

@@ -13,7 +13,6 @@ from ._order import pieces_of as pieces_of
 from ._pieces import Piece as Piece
 from ._plan import Plan as Plan
 from ._plan import make_plan as make_plan
-from ._plan import show_bytes as show_bytes
 from ._plan import show_option as show_option
 from ._receivers import Receivers as Receivers
 from ._receivers import Recording as Recording
@@ -27,6 +26,7 @@ from ._relaxation import colour_mask as colour_mask
 from ._relaxation import describe_sweep as describe_sweep
 from ._relaxation import free_mask as free_mask
 from ._relaxation import plan_relaxation as plan_relaxation
+from ._report import show_bytes as show_bytes
 from ._save import AbstractSave as AbstractSave
 from ._save import SavePlan as SavePlan
 from ._save import Stream as Stream

@@ -4,11 +4,11 @@ from typing import Any
 
 from ..pictures import Html, code, details, page, quiet, table
 from ._order import Solve
-from ._report import evaluation_tables, show_dtype, show_stability
+from ._report import evaluation_tables, show_dtype, show_memory, show_stability
 from ._structure import Structure
 
 
-def plan_html(plan: Any, saved: str) -> str:
+def plan_html(plan: Any) -> str:
     """The plan as HTML."""
     structure: Structure = plan.structure
     grid = plan.problem.scope.grid
@@ -16,7 +16,7 @@ def plan_html(plan: Any, saved: str) -> str:
     facts: list[tuple[object, object]] = []
     if structure.stepper is not None:
         facts.append(("stepper", f"{structure.stepper} (order {structure.stepper.order})"))
-    facts.append(("memory", saved))
+    facts.append(("memory", show_memory(plan)))
     facts.append(("stability", show_stability(plan.stability).removeprefix("Stability: ")))
     facts += [("note", note) for note in plan.notes]
     fields = [

@@ -30,7 +30,7 @@ from ._pieces import Piece
 from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
 from ._receivers import Receivers, plan_receivers, split_saves
-from ._report import describe
+from ._report import describe, show_memory
 from ._save import AbstractSave, Every, Final, SavePlan, Stream, plan_saves
 from ._stability import Skipped, Stability, analyse
 from ._store import Extent
@@ -38,15 +38,6 @@ from ._structure import Array, PhaseStructure, Segment, Structure
 from ._systems import choose_solver, gather_facts, outline_solve
 
 MAX_SEGMENTS = 8
-
-
-def show_bytes(count: int | float) -> str:
-    """A number of bytes in a readable unit."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,25 +125,8 @@ class Plan:
         """
         return draw_regions(map_regions(self.problem, self.structure, self.holes, fields, level, at), ax)
 
-    @property
-    def _memory(self) -> str:
-        """What is saved and held, in a line."""
-        saves = "Saves" if self.stream is None else "Streams"
-        saved = (
-            f"{saves} {len(self.save.times)} of {self.structure.segments[-1].stop} levels, "
-            f"{show_bytes(self.bytes_saved)}; "
-            f"holds {show_bytes(self.bytes_held)} while marching"
-            if self.problem.scope.grid.time is not None
-            else f"Holds {show_bytes(self.bytes_held)}"
-        )
-        if self.stream is not None:
-            saved = f"{saved}; to {self.stream.path}"
-        if (recording := self.structure.recording) is not None:
-            saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
-        return saved
-
     def _repr_html_(self) -> str:
-        return plan_html(self, self._memory)
+        return plan_html(self)
 
     def __str__(self) -> str:
         return describe(
@@ -161,7 +135,7 @@ class Plan:
             {one.name: one.units for one in self.problem.fields},
             self.notes,
             self.stability,
-            self._memory,
+            show_memory(self),
             self.boundaries,
             self.kernels,
             self.served,

@@ -18,6 +18,31 @@ _KERNELS = (
 )
 
 
+def show_bytes(count: int | float) -> str:
+    """A number of bytes in a readable unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def show_memory(plan: Any) -> str:
+    """What a plan saves and holds, in a line."""
+    saved = f"Holds {show_bytes(plan.bytes_held)}"
+    if plan.problem.scope.grid.time is not None:
+        saves = "Saves" if plan.stream is None else "Streams"
+        saved = (
+            f"{saves} {len(plan.save.times)} of {plan.structure.segments[-1].stop} levels, "
+            f"{show_bytes(plan.bytes_saved)}; holds {show_bytes(plan.bytes_held)} while marching"
+        )
+    if plan.stream is not None:
+        saved = f"{saved}; to {plan.stream.path}"
+    if (recording := plan.structure.recording) is not None:
+        saved = f"Records {recording.num_places} receivers at {recording.num_levels} levels. {saved}"
+    return saved
+
+
 def describe(
     structure: Structure,
     grid: Any,
