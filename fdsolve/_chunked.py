@@ -1,5 +1,7 @@
 """A solve that is run in chunks: with monitors, a bar, a store that is written on the way, checkpoints."""
 
+import os
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from . import files
 from .errors import FdsolveError, FdsolveWarning, RunError
+from .files import ZarrStream
 from .kernels import Arrays
 from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
 from .planning import Plan, SavePlan
@@ -90,9 +92,11 @@ def _make_sink(
     count, time = len(made.structure.saved_levels), made.problem.scope.grid.time
     assert time is not None
     if kept is not None:
-        stream = files.ZarrStream.reopen(path, kept.num_saved, count)
+        stream = ZarrStream.reopen(path, kept.num_saved, count)
     else:
-        stream = files.ZarrStream(path, _template(made, carry, hidden), count)
+        if made.stream is not None and made.stream.overwrite and os.path.isfile(os.path.join(path, "zarr.json")):
+            shutil.rmtree(path)
+        stream = ZarrStream(path, _template(made, carry, hidden), count)
     times = time.points if time.since is None else time.datetimes()
     return Store(stream, times, lambda name, array: mark_holes(made, name, jnp.asarray(array), hidden))
 

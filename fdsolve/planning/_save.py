@@ -101,23 +101,25 @@ class Stream(AbstractSave):
 
     path: str
     save: AbstractSave
+    overwrite: bool = False
 
     def times(self, time: Time) -> np.ndarray:
         return self.save.times(time)
 
 
-def stream(path: Any, save: Any = None) -> Stream:
+def stream(path: Any, save: Any = None, *, overwrite: bool = False) -> Stream:
     """Writes saved states to the Zarr store at `path` while the run goes on: `save=fd.stream("run.zarr", fd.every(10))`.
 
     Memory holds a few states only; the store can be read while it is written (`xarray.open_zarr`). `save` chooses
-    levels, `fd.every(n)` (default: all), `fd.final()`, or `fd.at(times)` with times of levels.
+    levels, `fd.every(n)` (default: all), `fd.final()`, or `fd.at(times)` with times of levels. A store that is at
+    `path` already is an error, unless `overwrite=True`.
     """
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise DeclarationError(f"fd.stream takes the path of a Zarr store, got {path!r}.")
     save = Every(1) if save is None else save
     if not isinstance(save, Every | At | Final):
         raise DeclarationError(f"fd.stream takes fd.every(n), fd.at(times) or fd.final() beside its path, got {save!r}.")
-    return Stream(os.path.abspath(os.fspath(path)), save)
+    return Stream(os.path.abspath(os.fspath(path)), save, overwrite)
 
 
 def final() -> Final:

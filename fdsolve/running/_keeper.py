@@ -93,7 +93,7 @@ def read_newest(path: Any) -> tuple[Mapping[str, Any], Kept | None]:
             leaves = tuple(np.asarray(group[f"leaf-{k}"][...]) for k in range(group.attrs["num_leaves"]))
             watched = pickle.loads((name / "watched.pickle").read_bytes())
             return problem, Kept(int(group.attrs["level"]), leaves, int(group.attrs["num_saved"]), watched)
-        except (OSError, KeyError, ValueError, EOFError, pickle.UnpicklingError):
+        except (OSError, KeyError, ValueError, EOFError, pickle.UnpicklingError):  # half gone: the one before
             continue
     return problem, None
 

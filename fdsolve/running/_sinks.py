@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import files
+from ..files import ZarrStream
 from ..planning import Plan
 
 Mark = Callable[[str, Any], Any]
@@ -69,7 +69,7 @@ class Memory(AbstractSink):
 class Store(AbstractSink):
     """Writes levels to a Zarr store, behind the compute."""
 
-    def __init__(self, stream: files.ZarrStream, times: Any, mark: Mark):
+    def __init__(self, stream: ZarrStream, times: Any, mark: Mark):
         self.stream, self._times, self._mark = stream, times, mark
 
     @property

@@ -1,0 +1,124 @@
+"""Stores that are written while a run goes on, and runs that go on after a break."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fdsolve as fd
+
+from .killed import EVERY, reference
+
+PROGRAM = """
+import sys
+import jax
+jax.config.update("jax_enable_x64", True)
+sys.path.insert(0, {root!r})
+from tests.running.killed import {name}
+{name}({folder!r})
+"""
+
+
+def decay(steps=60, dtype=None, holes=False):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=steps + 1), x=fd.Axis(0, 1, num=9), y=fd.Axis(0, 1, num=5))
+    u = fd.Field("u", grid, dtype=dtype)
+    u[...] = lambda u, k, dt: u["t-1"] * (1 - k * dt)
+    u[0] = lambda x, y: 1.0 + x - y
+    if holes:
+        u[dict(x=slice(3, 5), y=slice(1, 3))] = fd.boundary.Neumann(0.0)
+    return u
+
+
+@pytest.mark.parametrize("save", [fd.every(1), fd.every(7), fd.at([0.5, 1.0]), fd.final()], ids=repr)
+def test_a_streamed_run_has_the_same_numbers(save, tmp_path):
+    u = decay(holes=True)
+    plain = fd.solve(u, k=0.7, save=save)
+    streamed = fd.solve(u, k=0.7, save=fd.stream(tmp_path / "run.zarr", save))
+    np.testing.assert_array_equal(plain["u"], streamed["u"])
+    np.testing.assert_array_equal(plain.final["u"], streamed.final["u"])
+    found = xr.open_zarr(tmp_path / "run.zarr", consolidated=False)
+    np.testing.assert_array_equal(found.u.values, plain["u"])
+    np.testing.assert_allclose(found.t.values, plain.times, rtol=1e-15)
+    assert "run.zarr" in repr(streamed)
+    xr.testing.assert_equal(streamed.to_xarray().u.load(), plain.to_xarray().u)
+
+
+def test_a_store_that_is_there_is_not_written_over_unasked(tmp_path):
+    path, u = tmp_path / "run.zarr", decay(20)
+    fd.solve(u, k=0.7, save=fd.stream(path))
+    with pytest.raises(fd.FdsolveError, match="There is a Zarr store"):
+        fd.solve(u, k=0.7, save=fd.stream(path))
+    again = fd.solve(u, k=0.1, save=fd.stream(path, overwrite=True))
+    np.testing.assert_allclose(again["u"][-1], np.asarray(again["u"][0]) * (1 - 0.1 / 20) ** 20)
+
+
+def test_what_was_streamed_stays_when_values_are_not_finite(tmp_path):
+    u = decay(200)
+    u[150] = np.nan
+    with pytest.raises(fd.RunError, match="at level 150") as caught:
+        fd.solve(u, k=0.7, save=fd.stream(tmp_path / "run.zarr", fd.every(10)))
+    assert caught.value.solution.times[-1] == pytest.approx(0.7)
+    assert xr.open_zarr(tmp_path / "run.zarr", consolidated=False).sizes["t"] == 15
+
+
+def test_going_on_from_a_checkpoint_is_exact(tmp_path):
+    u = decay(90)
+    monitors = [
+        fd.Checkpoints(tmp_path / "run", every=40),
+        fd.monitors.Residual(every=15),
+        fd.monitors.Probe(x=0.3, y=0.2),
+    ]
+    whole = fd.solve(u, k=0.7, save=[fd.every(4), fd.receivers(dict(x=[0.5], y=[0.5]))], monitors=monitors)
+    newest = sorted((tmp_path / "run").glob("level-*"))
+    assert [one.name for one in newest] == ["level-000000000080", "level-000000000090"]
+    os.rename(newest[1], tmp_path / "gone")
+    again = fd.resume(tmp_path / "run")
+    np.testing.assert_array_equal(whole["u"], again["u"])
+    np.testing.assert_array_equal(whole.receivers["u"], again.receivers["u"])
+    for title, kept in whole.monitors.items():
+        xr.testing.assert_identical(kept, again.monitors[title])
+
+
+def test_folders_that_hold_something_else_are_refused(tmp_path):
+    with pytest.raises(fd.RunError, match="holds no checkpoints"):
+        fd.resume(tmp_path)
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(fd.RunError, match="holds something else"):
+        fd.solve(decay(20), k=0.7, monitors=[fd.Checkpoints(tmp_path)])
+    with pytest.raises(fd.RunError, match="serves a run"):
+        fd.solve(decay(20), k=0.7, monitors=[fd.Checkpoints(tmp_path / "a"), fd.Checkpoints(tmp_path / "b")])
+
+
+def test_killed_at_a_random_moment_nothing_saved_is_lost(tmp_path):
+    seed = random.SystemRandom().randrange(10**6)
+    folder, wait = str(tmp_path / "run"), random.Random(seed).uniform(0.0, 1.0)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    text, rest = (PROGRAM.format(root=root, folder=folder, name=name) for name in ("run", "go_on"))
+    work = subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "XLA_FLAGS": ""})
+    deadline = time.monotonic() + 240
+    while not list((tmp_path / "run").glob("level-*")) and time.monotonic() < deadline and work.poll() is None:
+        time.sleep(0.01)
+    time.sleep(wait)
+    work.send_signal(signal.SIGKILL)
+    work.wait()
+    newest = max(int(one.name.split("-")[1]) for one in (tmp_path / "run").glob("level-*"))
+    stored = xr.open_zarr(tmp_path / "run" / "saved.zarr", consolidated=False)
+    kept = stored.sizes["t"]
+    assert kept >= newest // EVERY + 1, (seed, kept, newest)
+    before = stored.u.values
+    finished = subprocess.run(
+        [sys.executable, "-c", rest],
+        env={**os.environ, "XLA_FLAGS": ""},
+        capture_output=True,
+        timeout=300,
+    )
+    assert finished.returncode == 0, (seed, finished.stderr[-2000:])
+    found, expected = np.load(f"{folder}-final.npy"), reference(tmp_path)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(before, expected[:kept])
