@@ -41,6 +41,7 @@ from .inverse import misfit as misfit
 from .inverse import tikhonov as tikhonov
 from .inverse import total_variation as total_variation
 from .monitors import Checkpoints as Checkpoints
+from .online import online as online
 from .planning import Plan as Plan
 from .planning import at as at
 from .planning import every as every

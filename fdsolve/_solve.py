@@ -119,7 +119,7 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
                 made, chosen = _with_kernels(made, kernel, adjoint)
     while True:
         try:
-            history, carry, hidden, failed, finite = finish(made.structure, axes, arrays, carry)
+            history, carry, hidden, failed, finite = _finish(made, axes, arrays, carry)
             break
         except (FdsolveError, FloatingPointError):
             raise
@@ -133,6 +133,14 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
         _warn_not_finite(made, finite, last)
     reports = dict(zip(solves_of(made.structure), carry[0].logs, strict=True))
     return Solution(made, *make_histories(made, history, last, hidden), carry[1], reports)
+
+
+def _finish(made: Plan, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Any:
+    """The rest of a run, or all of it by an adjoint that acts on whole runs."""
+    adjoint = made.structure.adjoint
+    if isinstance(adjoint, AbstractWhole) and made.problem.scope.grid.time is not None:
+        return adjoint.whole(make_run(made.structure, axes), arrays)
+    return finish(made.structure, axes, arrays, carry)
 
 
 def _goes_in_chunks(made: Plan, watching: Sequence[AbstractMonitor], progress: bool, concrete: bool) -> bool:

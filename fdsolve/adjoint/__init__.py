@@ -1,12 +1,20 @@
 """Adjoints: how the derivative of a march is computed, and what it costs."""
 
+from . import traces as traces
 from ._base import AbstractAdjoint as AbstractAdjoint
 from ._base import Step as Step
 from ._checkpointed import Checkpointed as Checkpointed
+from ._forward import Forward as Forward
 from ._full import Full as Full
+from ._online import Online as Online
+from ._online import check_window as check_window
+from ._online import make_method as make_method
+from ._online import warn_if_inexact as warn_if_inexact
+from ._outside import Disk as Disk
+from ._outside import Host as Host
 from ._reversible import AbstractWayBack as AbstractWayBack
 from ._reversible import Reversible as Reversible
-from ._forward import Forward as Forward
+from ._storage import AbstractStorage as AbstractStorage
 from ._whole import AbstractWhole as AbstractWhole
 from ._whole import Run as Run
 from ._whole import pairing as pairing

@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.custom_derivatives import SymbolicZero
 
 from ..errors import DeclarationError
@@ -23,7 +24,8 @@ class Run:
     `quick(operands)` gives all that the run gives, by whichever kernels serve it; `plain` the same by operations of JAX
     alone. `begin(operands)` is the carry at the first level, `step(operands, carry, number)` that at level `number`
     from the one before, up to level `last`. `score(carry, number, cotangents)` is ⟨cotangents, what the run keeps of
-    this level⟩. `records`: whether something is written down on the way that only the whole run knows.
+    this level⟩, `look(carry)` all of a level that can be kept. `records`: whether something is written down on the
+    way that only the whole run knows; `known`: the leaves of the operands, None for those that are traced.
     """
 
     quick: Callable[[Any], Any]
@@ -32,7 +34,9 @@ class Run:
     step: Callable[[Any, Any, Any], Any]
     score: Callable[[Any, Any, Any], Any]
     last: int
+    look: Callable[[Any], Any]
     records: bool = False
+    known: tuple[Any, ...] = ()
 
 
 class AbstractWhole(AbstractAdjoint):
@@ -47,6 +51,7 @@ class AbstractWhole(AbstractAdjoint):
     def whole(self, run: Run, operands: Any) -> Any:
         """All that the run gives, with this adjoint's derivative."""
         leaves, form = jax.tree.flatten(operands)
+        run = replace(run, known=tuple(None if isinstance(leaf, Tracer) else leaf for leaf in leaves))
         out_form = jax.tree.structure(jax.eval_shape(run.plain, operands))
         return out_form.unflatten(_whole(_Static(self, run, form, out_form), leaves))
 
@@ -119,7 +124,7 @@ def replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any])
 
 
 def pairing(cotangents: Any, tangents: Any) -> Any:
-    """The real number Σ cotangent · tangent over the leaves of two trees; leaves without derivatives count for nothing."""
+    """The real number Σ cotangent · tangent over the leaves of two trees; those without derivatives do not count."""
     total: Any = 0.0
     for cotangent, tangent in zip(jax.tree.leaves(cotangents), jax.tree.leaves(tangents), strict=True):
         if cotangent.dtype != jax.dtypes.float0:

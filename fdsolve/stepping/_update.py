@@ -67,5 +67,6 @@ def make_run(structure: Structure, axes: tuple[str, ...]) -> Run:
         make_step(bare, axes),
         score,
         last,
+        lambda carry: interiors(structure, carry[0]),
         structure.recording is not None,
     )

@@ -1,0 +1,30 @@
+"""Traces: sensitivities to parameters carried forward in time beside the state, exact or by rules of operations."""
+
+from ._diagonal import DRTRL as DRTRL
+from ._exact import Exact as Exact
+from ._exact import SnAp as SnAp
+from ._follow import Follower as Follower
+from ._follow import Following as Following
+from ._follow import follow as follow
+from ._method import AbstractMethod as AbstractMethod
+from ._method import Followed as Followed
+from ._method import Trace as Trace
+from ._operations import AbstractKernel as AbstractKernel
+from ._operations import Convolution as Convolution
+from ._operations import Placed as Placed
+from ._operations import Pointwise as Pointwise
+from ._operations import Product as Product
+from ._operations import Stencil as Stencil
+from ._patterns import colour as colour
+from ._pp_prop import PPProp as PPProp
+from ._random import UORO as UORO
+from ._random import ForwardGradient as ForwardGradient
+from ._registry import AbstractOperation as AbstractOperation
+from ._registry import Site as Site
+from ._registry import find as find
+from ._registry import names as names
+from ._registry import register as register
+from ._registry import withdraw as withdraw
+from ._sites import CannotFollow as CannotFollow
+from ._update import Update as Update
+from ._update import make_update as make_update

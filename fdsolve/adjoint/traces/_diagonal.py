@@ -1,0 +1,206 @@
+"""Traces with a diagonal in the place of D: one number for each entry of the state that a parameter reaches at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import DeclarationError
+from ._embedding import Embedded, embed
+from ._exact import first_pattern, start_pattern, state_pattern
+from ._method import AbstractMethod, Trace, entries_of, rows_of, start_along
+from ._operations import Stencil
+from ._patterns import colour, owners, points_near, push_state
+from ._registry import AbstractOperation, Site
+from ._sites import CannotFollow, Walk, make_walk
+from ._update import Point, Update
+from ._waves import refuse_waves
+
+RULES = ("diagonal", "coupled")
+
+
+@dataclass(frozen=True)
+class DRTRL(AbstractMethod):
+    """ε' = D̃ ε + B with D̃ diagonal. `rule`: "diagonal" drops every edge by which an operation with parameters reads
+    the state (D̃ = 1 for u + K∗u); "coupled" takes the diagonal of D.
+
+    B is the true Jacobian, by the rules of the operations. Exact only where D is diagonal. Source: Wang et al.,
+    "A diagonal real-time recurrent learning" (brainscale, 2024).
+    """
+
+    rule: str = "diagonal"
+
+    def __post_init__(self) -> None:
+        check_rule("DRTRL", self.rule)
+
+    def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
+        refuse_waves(update, "d_rtrl")
+        walk, sites = None, []
+        try:
+            walk = make_walk(update)
+            sites = embed(walk, own)
+        except CannotFollow:
+            if self.rule == "diagonal":
+                raise
+        slope, structure, exact = find_slope(update, walk, self.rule)
+        begun = {k for k in own if start_pattern(update, entries_of(update, (k,))).any()}
+        banded = begun | {k for one in sites if not one.fits for k in one.site.sources}
+        banded |= set(own) - {k for one in sites for k in one.site.sources}
+        banded &= set(own)
+        apart = [k for k in own if k not in banded]
+        used = [one for one in sites if set(one.site.sources) & set(apart)]
+        bands = {k: Band.of(update, k) for k in sorted(banded)}
+        return _combine(self, update, own, walk, used, apart, bands, slope, structure, exact)
+
+
+def check_rule(what: str, rule: Any) -> None:
+    """Refuses an unknown rule."""
+    if rule not in RULES:
+        raise DeclarationError(f'{what}: rule= is "diagonal" or "coupled", got {rule!r}.')
+
+
+def _combine(
+    method: DRTRL,
+    update: Update,
+    own: tuple[int, ...],
+    walk: Walk | None,
+    used: list[Embedded],
+    apart: list[int],
+    bands: dict[int, "Band"],
+    slope: Callable[[Point], Any],
+    structure: str,
+    exact: bool,
+) -> Trace:
+    dtype = update.packing.dtype
+    held = np.zeros(update.num_parameters)
+    held[entries_of(update, apart)] = 1
+
+    def start(theta: Any, constants: Any) -> Any:
+        zeros = [jnp.zeros((len(one.operation.adjacency(one.site)), *one.site.out.shape), dtype) for one in used]
+        return zeros, {
+            str(k): band.seen * start_along(update, theta, constants, band.moves) for k, band in bands.items()
+        }
+
+    def advance(point: Point, trace: Any) -> Any:
+        known = slope(point)
+        slopes, taps = walk.slopes_at(point, [one.number for one in used]) if walk and used else ([], [])
+        sites = [
+            one.operation.propagate(one.take(known), eps)
+            + one.take(df) * one.operation.jacobian(one.site, tap.raw, tap.others).astype(dtype)
+            for one, eps, df, tap in zip(used, trace[0], slopes, taps, strict=True)
+        ]
+        return sites, {str(k): known * trace[1][str(k)] + band.jacobian(update, point) for k, band in bands.items()}
+
+    def gradient(point: Point, trace: Any, delta: Any) -> Any:
+        total = jnp.zeros((update.num_parameters,), dtype)
+        if walk is not None and used:
+            found = [
+                one.operation.solve(one.site, one.take(delta), eps) for one, eps in zip(used, trace[0], strict=True)
+            ]
+            total = held * walk.pull_raws(point, [one.number for one in used], found)
+        for k, band in bands.items():
+            p = update.parameters[k]
+            total = total.at[p.start : p.stop].add(band.operation.solve(band.site, delta, trace[1][str(k)]).ravel())
+        return total
+
+    shapes = []
+    for k in own:
+        if k in bands:
+            shapes.append(("stencil", (len(bands[k].moves), update.num_states)))
+            continue
+        mine = [one for one in used if k in one.site.sources]
+        name = " + ".join(dict.fromkeys(one.site.name for one in mine))
+        count = sum(len(one.operation.adjacency(one.site)) for one in mine)
+        shapes.append((name, (count, *mine[0].site.out.shape)))
+    why = "D is diagonal" if exact else f"D is not diagonal, and the rule `{method.rule}` drops the rest"
+    rows = rows_of(update, own, f"d_rtrl, {method.rule}", shapes, structure, exact, why)
+    return Trace(start, advance, gradient, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A parameter followed into the whole state, by probing with combs."""
+
+    operation: AbstractOperation
+    site: Site
+    moves: Any
+    seen: Any
+
+    @staticmethod
+    def of(update: Update, number: int) -> "Band":
+        """The band of a parameter. Raises CannotFollow where it reaches nothing that is seen at once."""
+        p = update.parameters[number]
+        pattern = first_pattern(update, entries_of(update, (number,)))
+        hidden = pattern.any(0) & ~pattern[update.seen].any(0)
+        if hidden.any() or not pattern.any():
+            raise CannotFollow(
+                f"A diagonal trace cannot follow the parameter `{p.name}`: it enters the step only through points "
+                f"beside the field (boundary values), or not at all, and its gradient would be zero. Take "
+                f'method="forward" for it, or otherwise="forward".',
+                frozenset([number]),
+            )
+        colours = colour(pattern)
+        table = owners(pattern, colours, p.size)
+        combs = np.zeros((len(table), update.num_parameters))
+        combs[colours, np.arange(p.start, p.stop)] = 1
+        raw = jax.ShapeDtypeStruct(p.shape, p.dtype)
+        out = jax.ShapeDtypeStruct((update.num_states,), update.packing.dtype)
+        site = Site("stencil", lambda value, others: value, raw, out, 0, {}, frozenset([number]))
+        seen = jnp.asarray(table < p.size, update.packing.dtype)
+        return Band(Stencil(table), site, jnp.asarray(combs, update.packing.dtype), seen)
+
+    def jacobian(self, update: Update, point: Point) -> Any:
+        """B along each comb, (colours, N)."""
+        theta, state, aside, inputs = point
+
+        def along(move: Any) -> Any:
+            return jax.jvp(lambda p: update.step(p, state, aside, inputs)[0], (theta,), (move,))[1]
+
+        return self.seen * jax.vmap(along)(self.moves)
+
+
+def find_slope(update: Update, walk: Walk | None, rule: str) -> tuple[Callable[[Point], Any], str, bool]:
+    """D̃ (N,) at a point, the structure of D in words, and whether D is that diagonal where it is seen."""
+    function = update.step
+    if rule == "diagonal":
+        assert walk is not None
+        function = walk.cut
+    push = push_state(function)
+    ones = jnp.ones((update.num_states,), update.packing.dtype)
+
+    def plain(point: Point) -> Any:
+        return push(point, ones)
+
+    slope = plain if _is_diagonal(update, push, plain) else _combed(update, push, function)
+    exact = _is_diagonal(update, push_state(update.step), slope)
+    structure = "D is diagonal" if exact else f"D is no diagonal matrix; D̃ by the rule `{rule}`"
+    return slope, structure, exact
+
+
+def _is_diagonal(update: Update, push: Any, slope: Callable[[Point], Any]) -> bool:
+    """Whether the derivative along any direction is `slope` times it, where it is seen."""
+    drawn = np.random.default_rng(3)
+    with jax.ensure_compile_time_eval():
+        for point in points_near(update):
+            direction = jnp.asarray(drawn.standard_normal(update.num_states), update.packing.dtype)
+            made, wanted = np.asarray(push(point, direction)), np.asarray(slope(point) * direction)
+            close = 1e3 * jnp.finfo(update.packing.dtype).eps * (np.abs(wanted).max(initial=0.0) + 1e-30)
+            if not (np.abs(made - wanted) <= close)[update.seen].all():
+                return False
+    return True
+
+
+def _combed(update: Update, push: Any, function: Any) -> Callable[[Point], Any]:
+    """The diagonal of a matrix from probes with combs."""
+    pattern = state_pattern(update, function)
+    pattern |= np.eye(len(pattern), dtype=bool)
+    colours = colour(pattern)
+    combs = jnp.asarray(np.arange(colours.max() + 1)[:, None] == colours, update.packing.dtype)
+
+    def slope(point: Point) -> Any:
+        return jnp.sum(combs * jax.vmap(lambda comb: push(point, comb))(combs), 0)
+
+    return slope

@@ -1,0 +1,106 @@
+"""Exact sensitivities: all of them, or those within the pattern reached in a few steps."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import DeclarationError
+from .._forward import check_budget
+from ._method import AbstractMethod, Trace, entries_of, push_both, rows_of, start_along
+from ._patterns import carried, colour, find_pattern, owners, points_near, push_state, push_theta, reach
+from ._update import Point, Update
+
+
+@dataclass(frozen=True)
+class Exact(AbstractMethod):
+    """S' = D S + B for all sensitivities S (P, N): exact; about 1 + P steps for one. `memory`: bytes allowed."""
+
+    memory: int = 4 * 2**30
+
+    def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
+        places, dtype = entries_of(update, own), update.packing.dtype
+        each = update.num_states * dtype.itemsize
+        check_budget(len(places), each, self.memory, 'method="forward"')
+        moves = jnp.asarray(np.eye(update.num_parameters)[places], dtype)
+
+        def gradient(point: Point, trace: Any, delta: Any) -> Any:
+            return jnp.zeros((update.num_parameters,), dtype).at[places].set(trace @ delta)
+
+        shapes = [("any operation (JVP)", (update.parameters[k].size, update.num_states)) for k in own]
+        return Trace(
+            lambda theta, constants: start_along(update, theta, constants, moves),
+            lambda point, trace: push_both(update, point, moves, trace),
+            gradient,
+            rows_of(update, own, "forward", shapes, "D as it is", True, "all of D S + B is carried"),
+        )
+
+
+@dataclass(frozen=True)
+class SnAp(AbstractMethod):
+    """S' = M ∘ (D S + B), M the pattern that a parameter reaches within `n` steps; columns of S that never meet share
+    a row of the trace. Exact for n steps, and for all where M is full. Source: Menick et al., ICLR 2021."""
+
+    n: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise DeclarationError(f"SnAp: n= is a number of steps, at least 1, got {self.n!r}.")
+
+    def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
+        places, dtype, states = entries_of(update, own), update.packing.dtype, update.num_states
+        first = first_pattern(update, places)
+        onward = state_pattern(update)
+        kept = reach(first, onward, self.n)
+        wider = carried(onward, kept) | first
+        full = bool((wider <= kept).all())
+        colours = colour(wider)
+        owner = owners(kept, colours, len(places))
+        mask = jnp.asarray(owner < len(places), dtype)
+        combs = np.zeros((len(owner), update.num_parameters))
+        combs[colours, places] = 1
+        moves, flat = jnp.asarray(combs, dtype), jnp.asarray(owner.ravel())
+
+        def gradient(point: Point, trace: Any, delta: Any) -> Any:
+            found = jax.ops.segment_sum((delta * trace).ravel(), flat, len(places) + 1)[:-1]
+            return jnp.zeros((update.num_parameters,), dtype).at[places].set(found)
+
+        band = int(onward.sum(1).max(initial=0))
+        because = (
+            f"the pattern of {self.n} steps is that of all"
+            if full
+            else f"sensitivities beyond the reach of {self.n} steps are dropped (exact up to then)"
+        )
+        shapes = [("stencil", owner.shape)] * len(own)
+        structure = f"D has up to {band} entries a row, {len(owner)} colours"
+        return Trace(
+            lambda theta, constants: mask * start_along(update, theta, constants, moves),
+            lambda point, trace: mask * push_both(update, point, moves, trace),
+            gradient,
+            rows_of(update, own, f"snap, n = {self.n}", shapes, structure, full, because),
+        )
+
+
+def first_pattern(update: Update, places: np.ndarray) -> np.ndarray:
+    """(N, own): which numbers of the next state, or of the first one, depend on which entries of parameters."""
+    points, width = points_near(update), update.num_parameters
+    found = find_pattern(push_theta(update.step), points, update.num_states, places, width, "∂u'/∂θ")
+    return found | start_pattern(update, places)
+
+
+def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
+    """(N, own): which numbers of the first state depend on which entries of parameters."""
+    first = update.first
+    if first is None:
+        return np.zeros((update.num_states, len(places)), bool)
+    push = push_theta(lambda theta, state, aside, inputs: (first(theta, inputs[0]), None))
+    return find_pattern(push, points_near(update), update.num_states, places, update.num_parameters, "∂u⁰/∂θ")
+
+
+def state_pattern(update: Update, function: Any = None) -> np.ndarray:
+    """(N, N): which numbers of the next state depend on which of this one."""
+    count = update.num_states
+    push = push_state(function or update.step)
+    return find_pattern(push, points_near(update), count, np.arange(count), count, "∂u'/∂u")

@@ -1,0 +1,106 @@
+"""Methods that are exact in the mean only: a rank-one estimate of the sensitivities, and random directions."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import DeclarationError
+from ._method import AbstractMethod, Trace, entries_of, push_both, rows_of, start_along
+from ._update import Point, Update
+
+
+@dataclass(frozen=True)
+class ForwardGradient(AbstractMethod):
+    """g = (δᵀ S v) v for random directions v of independent signs: N numbers for each of `samples`.
+
+    Source: Baydin et al., "Gradients without backpropagation" (2022).
+    """
+
+    seed: int = 0
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        _check("ForwardGradient", self.seed, self.samples)
+
+    def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
+        places, dtype = entries_of(update, own), update.packing.dtype
+        signs = jax.random.rademacher(jax.random.key(self.seed), (self.samples, len(places)), dtype)
+        moves = jnp.zeros((self.samples, update.num_parameters), dtype).at[:, places].set(signs)
+        shapes = [("any operation (JVP)", (self.samples, update.num_states))] * len(own)
+        exact = len(places) == 1  # a sign squared is one
+        why = "one entry has one direction" if exact else "random directions are right in the mean only"
+        return Trace(
+            lambda theta, constants: start_along(update, theta, constants, moves),
+            lambda point, trace: push_both(update, point, moves, trace),
+            lambda point, trace, delta: (trace @ delta) @ moves / self.samples,
+            rows_of(update, own, "forward_gradient", shapes, "D as it is", exact, why),
+        )
+
+
+@dataclass(frozen=True)
+class UORO(AbstractMethod):
+    """S ≈ s̃ θ̃ᵀ, of rank one, unbiased: s̃' = ρ₀ D s̃ + ρ₁ ν, θ̃' = θ̃/ρ₀ + Bᵀν/ρ₁ for random signs ν; the ρ balance
+    the norms. N + P numbers for each of `samples`. Source: Tallec & Ollivier, ICLR 2018."""
+
+    seed: int = 0
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        _check("UORO", self.seed, self.samples)
+
+    def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
+        dtype, states, width = update.packing.dtype, update.num_states, update.num_parameters
+        held = np.zeros(width)
+        held[entries_of(update, own)] = 1
+        tiny = jnp.finfo(dtype).tiny ** 0.5
+
+        def join(state_part: Any, param_part: Any, signs: Any, back: Any) -> tuple[Any, Any]:
+            """The sum of two estimates of rank one as one: s̃ θ̃ᵀ + ν bᵀ in the mean."""
+            norm = jnp.linalg.norm
+            ratio = jnp.sqrt((norm(param_part) + tiny) / (norm(state_part) + tiny))
+            other = jnp.sqrt((norm(back) + tiny) / (norm(signs) + tiny))
+            return ratio * state_part + other * signs, param_part / ratio + back / other
+
+        def start(theta: Any, constants: Any) -> Any:
+            keys = jax.random.split(jax.random.key(self.seed), self.samples)
+
+            def one(key: Any) -> Any:
+                zero = jnp.zeros((states,), dtype), jnp.zeros((width,), dtype)
+                if update.first is None:
+                    return key, *zero
+                key, now = jax.random.split(key)
+                signs = jax.random.rademacher(now, (states,), dtype)
+                back = jax.vjp(partial(update.first, constants=constants), theta)[1](signs)[0] * held
+                return key, *join(*zero, signs, back)
+
+            return jax.vmap(one)(keys)
+
+        def advance(point: Point, trace: Any) -> Any:
+            theta, state, aside, inputs = point
+
+            def one(key: Any, along: Any, weights: Any) -> Any:
+                key, now = jax.random.split(key)
+                signs = jax.random.rademacher(now, (states,), dtype)
+                moved = jax.jvp(lambda u: update.step(theta, u, aside, inputs)[0], (state,), (along,))[1]
+                back = jax.vjp(lambda p: update.step(p, state, aside, inputs)[0], theta)[1](signs)[0] * held
+                return key, *join(moved, weights, signs, back)
+
+            return jax.vmap(one)(*trace)
+
+        def gradient(point: Point, trace: Any, delta: Any) -> Any:
+            return (trace[1] @ delta) @ trace[2] / self.samples
+
+        shapes = [("any operation (JVP, VJP)", (self.samples, states + width))] * len(own)
+        why = "an estimate of rank one is right in the mean only"
+        return Trace(start, advance, gradient, rows_of(update, own, "uoro", shapes, "D as it is", False, why))
+
+
+def _check(what: str, seed: Any, samples: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise DeclarationError(f"{what}: seed= is a whole number, got {seed!r}.")
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        raise DeclarationError(f"{what}: samples= is a number of draws, at least 1, got {samples!r}.")

@@ -1,0 +1,267 @@
+"""Where parameters enter a step: its equations walked through, those found where a parameter meets the state."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+from jax import lax
+
+from ...errors import PlanningError
+from ._operations import Placed
+from ._registry import AbstractOperation, Site, find
+from ._update import Point, Update
+
+FIXED, RAW, MOVING = 0, 1, 2
+_CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call")
+_PLACED = Placed()
+
+
+class CannotFollow(PlanningError):
+    """A parameter enters a step in a way that a trace has no rule for."""
+
+    def __init__(self, message: str, sources: frozenset[int]):
+        super().__init__(message)
+        self.sources = sources
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a value depends on: nothing that moves, parameters alone (which), or states, inputs and times."""
+
+    level: int
+    sources: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Tap:
+    """The values at a site: the parameter's, and the further operands."""
+
+    raw: Any
+    others: tuple[Any, ...]
+
+
+jax.tree_util.register_dataclass(Tap, data_fields=["raw", "others"], meta_fields=[])
+
+
+class AbstractVisitor(ABC):
+    """What is done at the sites of a walk, in order."""
+
+    @abstractmethod
+    def meet(self, site: Site, operation: AbstractOperation, raw: Any, others: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The operand and the further ones, as the equation is to see them; called before it is evaluated."""
+
+    def leave(self, value: Any) -> Any:
+        """The result of the equation."""
+        return value
+
+
+@dataclass(eq=False)
+class Listing(AbstractVisitor):
+    """Lists the sites."""
+
+    found: list[tuple[Site, AbstractOperation]] = field(default_factory=list)
+
+    def meet(self, site: Site, operation: AbstractOperation, raw: Any, others: tuple[Any, ...]) -> tuple[Any, Any]:
+        self.found.append((site, operation))
+        return raw, others
+
+
+class Cut(AbstractVisitor):
+    """Drops every edge by which an operation with parameters reads the state."""
+
+    def meet(self, site: Site, operation: AbstractOperation, raw: Any, others: tuple[Any, ...]) -> tuple[Any, Any]:
+        return raw, others if operation.places else tuple(lax.stop_gradient(one) for one in others)
+
+
+@dataclass(eq=False)
+class Tapping(AbstractVisitor):
+    """Keeps what is at each site, and adds a nudge to its y."""
+
+    nudges: Sequence[Any]
+    taps: list[Tap] = field(default_factory=list)
+
+    def meet(self, site: Site, operation: AbstractOperation, raw: Any, others: tuple[Any, ...]) -> tuple[Any, Any]:
+        self.taps.append(Tap(raw, others))
+        return (raw + self.nudges[len(self.taps) - 1] if operation.places else raw), others
+
+    def leave(self, value: Any) -> Any:
+        return value + self.nudges[len(self.taps) - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The equations of a step, made by `make_walk`."""
+
+    update: Update
+    jaxpr: Any
+    form: Any
+
+    def run(self, visitor: AbstractVisitor, theta: Any, state: Any, aside: Any, inputs: Any) -> Any:
+        """The next state, visited."""
+        parts = self.update.split(theta)
+        others = jax.tree.leaves((state, aside, inputs))
+        fixed = len(jax.tree.leaves((state, aside))), len(jax.tree.leaves(inputs[1]))
+        kinds = [_Kind(RAW, frozenset([k])) for k in range(len(parts))] + [_Kind(MOVING)] * fixed[0]
+        kinds += [_Kind(FIXED)] * (len(others) - sum(fixed)) + [_Kind(MOVING)] * fixed[1]
+        names = [p.name for p in self.update.parameters]
+        walker = _Walker(visitor, names)
+        consts = [_Kind(FIXED)] * len(self.jaxpr.consts)
+        out = walker.walk(self.jaxpr.jaxpr, self.jaxpr.consts, [*parts, *others], [*consts, *kinds])
+        values = []
+        for value, kind in out:
+            if kind.level == RAW:
+                value = walker.place(value, kind)
+            values.append(value)
+        return self.form.unflatten(values)
+
+    @cached_property
+    def sites(self) -> list[tuple[Site, AbstractOperation]]:
+        """The sites, in order. Raises CannotFollow."""
+        visitor = Listing()
+        jax.eval_shape(lambda *point: self.run(visitor, *point), *self.update.example)
+        return visitor.found
+
+    def cut(self, theta: Any, state: Any, aside: Any, inputs: Any) -> Any:
+        """The step with the operations' edges to the state dropped."""
+        return self.run(Cut(), theta, state, aside, inputs)
+
+    def tapped(self, theta: Any, state: Any, aside: Any, inputs: Any, nudges: Sequence[Any]) -> tuple[Any, list[Tap]]:
+        """The next state with nudges added to every y, and what is at the sites."""
+        visitor = Tapping(nudges)
+        out = self.run(visitor, theta, state, aside, inputs)
+        return out[0], visitor.taps
+
+    @property
+    def still(self) -> list[Any]:
+        """No nudges."""
+        return [jnp.zeros(site.out.shape, site.out.dtype) for site, _ in self.sites]
+
+    def slopes_at(self, point: Point, numbers: Sequence[int]) -> tuple[list[Any], list[Tap]]:
+        """For some sites D_f = ∂u'/∂y, summed over y, as states; and what is there."""
+        still = self.still
+
+        def along(number: int) -> Any:
+            def run(nudge: Any) -> Any:
+                return self.tapped(*point, [*still[:number], nudge, *still[number + 1 :]])[0]
+
+            return jax.jvp(run, (still[number],), (jnp.ones_like(still[number]),))[1]
+
+        taps = self.tapped(*point, still)[1]
+        return [along(number) for number in numbers], [taps[number] for number in numbers]
+
+    def pull_raws(self, point: Point, numbers: Sequence[int], cotangents: Sequence[Any]) -> Any:
+        """The gradient (P,) from those of the parameters' values at some sites."""
+        theta, state, aside, inputs = point
+
+        def raws(theta: Any) -> list[Any]:
+            taps = self.tapped(theta, state, aside, inputs, self.still)[1]
+            return [taps[number].raw for number in numbers]
+
+        made, pull = jax.vjp(raws, theta)
+        return pull([c.astype(one.dtype) for c, one in zip(cotangents, made, strict=True)])[0]
+
+
+def make_walk(update: Update) -> Walk:
+    """The equations of an update's step."""
+    theta, state, aside, inputs = update.example
+    closed, shape = jax.make_jaxpr(update.function, return_shape=True)(update.split(theta), state, aside, inputs)
+    return Walk(update, closed, jax.tree.structure(shape))
+
+
+@dataclass(frozen=True, eq=False)
+class _Walker:
+    visitor: AbstractVisitor
+    names: Sequence[str]
+
+    def walk(
+        self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], kinds: Sequence[_Kind]
+    ) -> list[tuple[Any, _Kind]]:
+        """The results of the equations and their kinds."""
+        known = dict(zip((*jaxpr.constvars, *jaxpr.invars), zip((*consts, *values), kinds, strict=True), strict=True))
+
+        def read(value: Any) -> tuple[Any, _Kind]:
+            return (value.val, _Kind(FIXED)) if isinstance(value, jex.Literal) else known[value]
+
+        for eqn in jaxpr.eqns:
+            pairs = [read(v) for v in eqn.invars]
+            known.update(zip(eqn.outvars, self.evaluate(eqn, pairs), strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    def evaluate(self, eqn: Any, pairs: list[tuple[Any, _Kind]]) -> list[tuple[Any, _Kind]]:
+        """One equation."""
+        values, kinds = [v for v, _ in pairs], [k for _, k in pairs]
+        raw = [k for k, kind in enumerate(kinds) if kind.level == RAW]
+        moving = any(kind.level == MOVING for kind in kinds)
+        sources = frozenset().union(*(kinds[k].sources for k in raw)) if raw else frozenset()
+        name = eqn.primitive.name
+        if raw and name in _CALLS and (inner := _inner(eqn)) is not None:
+            consts = [_Kind(FIXED)] * len(inner.consts)
+            return self.walk(inner.jaxpr, inner.consts, values, [*consts, *kinds])
+        kind = _Kind(MOVING) if moving else _Kind(RAW, sources) if raw else _Kind(FIXED)
+        smooth = any(jnp.issubdtype(v.aval.dtype, jnp.inexact) for v in eqn.outvars)
+        if not (raw and moving and smooth):
+            return [(one, kind) for one in _bind(eqn, values)]
+        operation = find(name)
+        if operation is None:
+            raise self.refuse(f"through `{name}`, an operation that has no rules", sources)
+        return [(self.meet(eqn, operation, values, kinds, raw), _Kind(MOVING))]
+
+    def meet(
+        self, eqn: Any, operation: AbstractOperation, values: list[Any], kinds: list[_Kind], raw: list[int]
+    ) -> Any:
+        """An equation at which parameters meet the state."""
+        values = list(values)
+        if len(raw) > 1 and not operation.places:
+            raise self.refuse(
+                f"twice through one `{eqn.primitive.name}`", frozenset().union(*(kinds[k].sources for k in raw))
+            )
+        for place in raw:
+            site = _site(eqn, operation, place, values, kinds[place].sources)
+            others = tuple(v for k, v in enumerate(values) if k != place)
+            own, others = self.visitor.meet(site, operation, values[place], others)
+            values = [*others[:place], own, *others[place:]]
+        (out,) = _bind(eqn, values)
+        return out if operation.places else self.visitor.leave(out)
+
+    def place(self, value: Any, kind: _Kind) -> Any:
+        """A value made of parameters alone that is part of the next state."""
+        spec = jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
+        site = Site("next state", lambda raw, others: raw, spec, spec, 0, {}, kind.sources)
+        return self.visitor.meet(site, _PLACED, value, ())[0]
+
+    def refuse(self, how: str, sources: frozenset[int]) -> CannotFollow:
+        """The error for parameters that cannot be followed."""
+        shown = ", ".join(f"`{self.names[k]}`" for k in sorted(sources))
+        return CannotFollow(
+            f'The trace cannot follow the parameter {shown}: it enters the step {how}. Take method="forward" for it '
+            f'(exact), otherwise="forward", or register the operation: fd.adjoint.traces.register.',
+            sources,
+        )
+
+
+def _site(eqn: Any, operation: AbstractOperation, place: int, values: list[Any], sources: frozenset[int]) -> Site:
+    def apply(raw: Any, others: tuple[Any, ...]) -> Any:
+        return raw if operation.places else _bind(eqn, [*others[:place], raw, *others[place:]])[0]
+
+    raw = jax.ShapeDtypeStruct(jnp.shape(values[place]), jnp.result_type(values[place]))
+    (out,) = (raw,) if operation.places else [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    return Site(eqn.primitive.name, apply, raw, out, place, eqn.params, sources)
+
+
+def _inner(eqn: Any) -> Any:
+    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+    if isinstance(inner, jex.ClosedJaxpr):
+        return inner
+    return jex.ClosedJaxpr(inner, ()) if isinstance(inner, jex.Jaxpr) and not inner.constvars else None
+
+
+def _bind(eqn: Any, values: list[Any]) -> list[Any]:
+    found = eqn.primitive.get_bind_params(eqn.params)
+    subfuns, params = found if isinstance(found, tuple) else ((), found)  # older versions of jax give both
+    out = eqn.primitive.bind(*subfuns, *values, **params)
+    return list(out) if eqn.primitive.multiple_results else [out]

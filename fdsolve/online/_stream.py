@@ -1,0 +1,238 @@
+"""The streaming driver: state, loss and gradient after every step, in memory that does not grow."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..adjoint import check_window, make_method, warn_if_inexact
+from ..adjoint.traces import Followed, Follower, follow
+from ..errors import DeclarationError, RunError
+from ._declared import Declared, declare
+
+
+class Step(NamedTuple):
+    """What a step gives: the fields by name, the loss there, and by parameter the gradient of all losses so far."""
+
+    state: dict[str, jax.Array]
+    loss: jax.Array
+    gradient: dict[str, jax.Array]
+
+
+class Report(tuple[Followed, ...]):
+    """How each parameter is followed; one row each."""
+
+    def __str__(self) -> str:
+        return "\n".join(str(row) for row in self)
+
+    __repr__ = __str__
+
+
+class Stream:
+    """A run that goes on as data arrive; made by `fd.online`.
+
+    `step(data)` takes one step. `loss` and `gradient` are those of all steps so far, or since `forget()`; `update(...)`
+    changes parameters while running, the traces stay. `report` says how each parameter is followed.
+    """
+
+    def __init__(self, declared: Declared, follower: Follower, inputs: Mapping[str, Any], params: Mapping[str, Any]):
+        self._declared, self._follower, self._inputs = declared, follower, inputs
+        self._params, self._held, self._number, self._form = dict(params), None, 0, None
+        self._advance = jax.jit(self._run)
+
+    @property
+    def report(self) -> Report:
+        """For each parameter the operation it enters, its trace, the structure of D, and whether it is exact."""
+        return Report(self._follower.following.report)
+
+    @property
+    def level(self) -> int:
+        """How many steps were taken."""
+        return self._number
+
+    @property
+    def parameters(self) -> dict[str, jax.Array]:
+        """The parameters now."""
+        return dict(self._params)
+
+    @property
+    def state(self) -> dict[str, jax.Array]:
+        """The fields now, by name."""
+        if self._held is None:
+            return self._declared.look(self._declared.carry)
+        packing = self._declared.update.packing
+        return self._declared.look(packing.unpack(self._held["state"], self._held["aside"]))
+
+    @property
+    def loss(self) -> jax.Array:
+        """The sum of the losses so far."""
+        return self._held["loss"] if self._held else jnp.zeros((), self._declared.update.packing.dtype)
+
+    @property
+    def gradient(self) -> dict[str, jax.Array]:
+        """The gradient of that sum, by parameter: [loss]/[parameter]."""
+        if self._held is None:
+            return {name: jnp.zeros_like(value) for name, value in self._params.items()}
+        return self._declared.update.by_name(self._held["gradient"])
+
+    @property
+    def bytes(self) -> int:
+        """What is carried from step to step: state, traces, sums; the same after every step."""
+        return sum(np.size(x) * jnp.result_type(x).itemsize for x in jax.tree.leaves(self._held))
+
+    def step(self, data: Any = None) -> Step:
+        """One step on. `data` goes to the loss; a dict may hold values of `inputs` by name, which go to the rules.
+
+        Raises DeclarationError for data of another form than before, RunError at the end of the time axis.
+        """
+        given = self._check(data)
+        if self._number >= self._declared.last:
+            raise RunError(
+                f"The time axis ends at level {self._declared.last}. Declare it longer: fd.Time(..., num=...); only "
+                f"its points take memory."
+            )
+        if self._held is None:
+            self._held = self._start(given, data)
+        number = jnp.asarray(self._number + 1, jnp.int32)
+        self._held, found = self._advance(self._held, number, given, data)
+        self._number += 1
+        return found
+
+    def update(self, **params: Any) -> None:
+        """Changes parameters from the next step on; the traces stay."""
+        update = self._declared.update
+        for name, value in params.items():
+            if name not in self._params:
+                raise DeclarationError(
+                    f"update: `{name}` is not followed; the parameters are {', '.join(self._params)}."
+                )
+            known = self._params[name]
+            array = jnp.asarray(value).astype(known.dtype)
+            if array.shape != known.shape:
+                raise DeclarationError(f"update: `{name}` has shape {known.shape}, got {array.shape}.")
+            self._params[name] = array
+        if self._held is not None:
+            if self._follower.window > 1 and int(self._held["entry"]["count"]):
+                raise RunError(
+                    f"update: parameters change between windows only, and {int(self._held['entry']['count'])} of "
+                    f"{self._follower.window} steps of this one are done. Update after a full window, or window=1."
+                )
+            self._held = {**self._held, "theta": update.join(self._params)}
+
+    def forget(self) -> None:
+        """Starts the sums of loss and gradient anew; state and traces stay."""
+        if self._held is None:
+            return
+        if self._follower.window > 1 and int(self._held["entry"]["count"]):
+            raise RunError("forget: sums start anew between windows only. Call it after a full window, or window=1.")
+        zero = jnp.zeros_like(self._held["gradient"])
+        self._held = {**self._held, "gradient": zero, "loss": jnp.zeros_like(self._held["loss"])}
+        if "entry" in self._held:
+            self._held["entry"] = {**self._held["entry"], "gradient": zero}
+
+    def _start(self, given: Any, data: Any) -> dict[str, Any]:
+        update = self._declared.update
+
+        def start(params: Any, given: Any, data: Any) -> dict[str, Any]:
+            carry = self._declared.carry if update.first is None else None
+            theta = update.join(params)
+            state, aside = update.packing.pack(self._declared.carry if carry is None else carry)
+            state = state if update.first is None else update.first(theta, None)
+            inputs = (None, (jnp.asarray(1, jnp.int32), given))
+            return self._follower.start(theta, state, aside, inputs, data)
+
+        return jax.jit(start)(self._params, given, data)
+
+    def _run(self, held: dict[str, Any], number: Any, given: Any, data: Any) -> tuple[dict[str, Any], Step]:
+        held, loss = self._follower.advance(held, (None, (number, given)), data)
+        update = self._declared.update
+        fields = self._declared.look(update.packing.unpack(held["state"], held["aside"]))
+        return held, Step(fields, loss, update.by_name(held["gradient"]))
+
+    def _check(self, data: Any) -> dict[str, Any]:
+        """The inputs among the data."""
+        form = jax.tree.structure(data), [(np.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(data)]
+        if self._form is not None and form != self._form:
+            raise DeclarationError(
+                f"step: data have the form {_shown(self._form)} at every step, got {_shown(form)}. Data of another "
+                f"form would be compiled anew; mark what is missing by nan, and mask it in the loss."
+            )
+        if self._inputs and not (isinstance(data, Mapping) and set(self._inputs) <= set(data)):
+            raise DeclarationError(
+                f"step: rules take {', '.join(self._inputs)} at every step; give them in a dict, "
+                f"step(dict({next(iter(self._inputs))}=...))."
+            )
+        given = {}
+        for name, known in self._inputs.items():
+            given[name] = jnp.asarray(data[name]).astype(known.dtype)
+            if given[name].shape != known.shape:
+                raise DeclarationError(f"step: the input `{name}` has shape {known.shape}, got {given[name].shape}.")
+        self._form = form
+        return given
+
+
+def _shown(form: Any) -> str:
+    return f"{form[0]} of {', '.join(f'{dtype}{list(shape)}' for shape, dtype in form[1]) or 'nothing'}"
+
+
+def online(
+    fields: Any,
+    /,
+    params: Any,
+    *,
+    loss: Callable[[dict[str, Any], Any], Any],
+    method: Any = "forward",
+    inputs: Any = None,
+    parameters: Any = None,
+    stepper: Any = None,
+    solver: Any = None,
+    window: int = 1,
+    otherwise: Any = None,
+    **options: Any,
+) -> Stream:
+    """A run whose gradient with respect to `params` is known after every step, while data arrive.
+
+    Arguments: `fields`, a declaration; `params`, the real parameters to follow, by name; `loss(state, data)`, a real
+    number for the fields by name after a step and the step's data; `method` and its options as for
+    `fd.adjoint.Online` ("forward", exact, unless told otherwise; a dict gives each parameter its own); `inputs`,
+    examples of the parameters that come with the data of every step; `parameters`, those that stay. `window`: within
+    so many steps derivatives are taken by reversal. `otherwise="forward"` follows exactly what the method cannot.
+
+    Memory is that of the state and the traces (see `stream.report`), whatever the number of steps; one step is compiled
+    once. Raises DeclarationError and PlanningError for what does not fit together. Warns once where a method is not
+    exact.
+    """
+    if not isinstance(params, Mapping) or not params:
+        raise DeclarationError(f"fd.online: params= takes a dict of parameters by name, got {params!r}.")
+    for name, value in (("inputs", inputs), ("parameters", parameters)):
+        if value is not None and not isinstance(value, Mapping):
+            raise DeclarationError(f"fd.online: {name}= takes a dict by name, got {value!r}.")
+    if not callable(loss):
+        raise DeclarationError(f"fd.online: loss= takes a function of (state, data), got {loss!r}.")
+    chosen = make_method(method, options, "fd.online")
+    rest = None if otherwise is None else make_method(otherwise, {}, "fd.online, otherwise=")
+    if isinstance(rest, dict):
+        raise DeclarationError("fd.online: otherwise= takes one method.")
+    own = {name: _real(name, value) for name, value in params.items()}
+    given = {name: jnp.asarray(value) for name, value in (inputs or {}).items()}
+    declared = declare(fields, own, parameters or {}, given, stepper, solver)
+    own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
+    following = follow(declared.update, chosen, rest)
+    warn_if_inexact(following)
+    follower = Follower(
+        following, lambda carry, data: loss(declared.look(carry), data), check_window(window, "fd.online")
+    )
+    return Stream(declared, follower, given, own)
+
+
+def _real(name: str, value: Any) -> jax.Array:
+    """A parameter as an array; whole numbers are refused."""
+    array = jnp.asarray(value)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise DeclarationError(
+            f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "
+            f"{array.dtype}. Give it as a float, such as {name}=1.0, or among parameters=dict(...)."
+        )
+    return array
