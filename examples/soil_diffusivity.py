@@ -1,0 +1,77 @@
+"""Which diffusivity has the soil at Fargo? One value, and a profile with its uncertainty, inverted from a real record.
+
+T_t = (D T_z)_z from 5 to 225 cm over two summer months by Crank–Nicolson steps of an hour, with the hourly record of the
+shallowest and the deepest sensor as boundary values. The twelve sensors between are the observations: missing hours
+weigh nothing. One value fits them to 0.404 °C; log D piecewise linear between six depths to 0.263 °C. The record is of
+the North Dakota Agricultural Weather Network; give its path, or have it in ../shared/data beside the repository.
+"""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+import fdsolve as fd
+
+jax.config.update("jax_enable_x64", True)
+
+beside = Path(__file__).resolve().parents[2] / "shared" / "data" / "fargo_soil_2016.csv"
+path = Path(sys.argv[1]) if len(sys.argv) > 1 else beside
+if not path.exists():
+    sys.exit(print(f"soil diffusivity: nothing done, no record at {path}; give its path as the argument"))
+
+table = pd.read_csv(path, index_col="time_cst", parse_dates=True).drop(columns="station")
+table = table.asfreq("1h").loc[f"{table.index[0].year}-06-01" : f"{table.index[0].year}-07-31"]
+depths = [float(name.removeprefix("T").removesuffix("cm")) / 100 for name in table]  # m
+record = xr.DataArray(table.to_numpy(), dict(t=table.index.to_numpy(), z=depths), ("t", "z"), name="T")
+driven = record.copy(data=table.interpolate(limit_direction="both").to_numpy())  # walls and start want every hour
+
+end, first = 3600.0 * (record.t.size - 1), str(record.t.values[0])
+grid = fd.Grid(t=fd.Time(0.0, end, step=3600.0, since=first, units="s"), z=fd.Axis(depths[0], depths[-1], 89, units="m"))
+T = fd.Field("T", grid, units="°C")
+T[...] = fd.rate(lambda T, diffusivity: fd.schemes.divergence(diffusivity, T))
+T[dict(z=0)] = fd.boundary.Dirichlet(fd.interpolate(driven.isel(z=0, drop=True)))
+T[dict(z=-1)] = fd.boundary.Dirichlet(fd.interpolate(driven.isel(z=-1, drop=True)))
+T[0] = fd.interpolate(driven.isel(t=0, drop=True))
+observed = record.isel(z=slice(1, -1))
+knots = np.array([0.05, 0.2, 0.4, 0.8, 1.5, 2.25])  # m
+
+
+def residuals(parameters):
+    """Computed minus observed, °C; `D` holds one diffusivity, or those at the knots."""
+    log_d = jnp.broadcast_to(jnp.log(parameters["D"]), knots.shape)
+    diffusivity = jnp.exp(jnp.interp(grid.z.points, knots, log_d))
+    return fd.misfit(fd.solve(T, diffusivity=diffusivity, stepper=fd.schemes.CrankNicolson()), observed)
+
+
+def rmse(found):
+    return (2 * found.loss / int(observed.notnull().sum())) ** 0.5
+
+
+one = fd.invert(residuals, dict(D=4e-7), transform=dict(D=fd.inverse.Exponential()))
+start = xr.DataArray(np.full(knots.size, float(one.parameters["D"])), dict(z=knots), name="D")
+profile = fd.invert(residuals, dict(D=start), transform=dict(D=fd.inverse.Exponential()))
+print(one, profile, sep="\n")
+assert one.converged and profile.converged
+if path == beside:
+    assert abs(float(one.parameters["D"]) / 2.08e-7 - 1) < 0.005 and rmse(one) < 0.4045, rmse(one)
+    assert rmse(profile) < 0.2635, rmse(profile)
+
+D, sigma = profile.to_xarray().D, profile.standard_deviation().D
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+left.axvline(1e7 * float(one.parameters["D"]), color="0.6", label=f"one value, RMSE {rmse(one):.3f} °C")
+left.errorbar(1e7 * D, 100 * knots, xerr=2e7 * sigma, fmt="o-", color="#b5367a", label=f"profile, {rmse(profile):.3f} °C")
+left.set(xlabel="diffusivity (10⁻⁷ m²/s), two standard deviations", ylabel="depth (cm)", ylim=(230, 0))
+left.legend(frameon=False)
+right.plot(one.history.loss, "o-", color="0.6", label="one value")
+right.plot(profile.history.loss, "o-", color="#b5367a", label="profile, from it")
+right.set(xlabel="iteration", ylabel="½ ‖residuals‖² (°C²)", yscale="log")
+right.legend(frameon=False)
+Path("out").mkdir(exist_ok=True)
+fig.savefig("out/soil_diffusivity.png", dpi=150)
+print(f"soil: D = {float(one.parameters['D']):.3e} m²/s, {rmse(one):.4f} °C; profile {rmse(profile):.4f} °C; out/soil_diffusivity.png")
