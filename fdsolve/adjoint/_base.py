@@ -25,6 +25,10 @@ class AbstractAdjoint(ABC):
         adjoint has its own.
         """
 
+    def repeated(self) -> "AbstractAdjoint":
+        """The adjoint for a march that is one of many of a run, between saves: what each keeps adds up."""
+        return self
+
     def describe(self, count: int, state_bytes: int) -> str:
         """What the plan prints for so many steps of a state of so many bytes."""
         return repr(self)

@@ -51,12 +51,19 @@ def _transpose(cotangents: Sequence[Any], *inputs: Any, forward: Lists, backward
 
 def _batch(inputs: Sequence[Any], places: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
     (size,) = {x.shape[d] for x, d in zip(inputs, places, strict=True) if d is not None}
-    front = [
-        jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
-        for x, d in zip(inputs, places, strict=True)
-    ]
     count = params["num_kept"]
-    out = linear_map(jax.vmap(params["forward"]), jax.vmap(params["backward"]), front[:count], front[count:])
+    front = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(inputs, places, strict=True)]
+    moving = [
+        jnp.broadcast_to(x, (size, *jnp.shape(x))) if d is None else x
+        for x, d in zip(front[count:], places[count:], strict=True)
+    ]
+    axes = [None if d is None else 0 for d in places[:count]]  # what all have in common stays one
+
+    def batched(function: Lists) -> Lists:
+        one = jax.vmap(lambda kept, moving: list(function(kept, moving)), in_axes=(axes, 0))
+        return lambda kept, moving: one(list(kept), list(moving))
+
+    out = linear_map(batched(params["forward"]), batched(params["backward"]), front[:count], moving)
     return out, [0] * len(out)
 
 

@@ -234,16 +234,22 @@ def _by_adjoint(
             carry, number
         )
 
-    kernel = march_kernel(structure, segment)
-
     def quick(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
-        assert kernel is not None
-        one = partial(_march, partial(step, consts), 1)
-        return _march_by_kernel(kernel, structure, segment, axes, consts[0], one, carry, start, count)
+        own, ready, made = consts
+        _, turn, advance = marcher(structure, segment, own, axes, ready, dict(zip(keys, made, strict=True)))
+        if turn == 1 or count < 4 * turn:
+            return advance(carry, start, count)
+        state, records = advance((with_spare(carry[0]), carry[1]), start, count)
+        return without_spare(state), records
 
-    consts, sooner = (arrays, prepared, tuple(systems.values())), None if kernel is None else quick
+    consts, total = (arrays, prepared, tuple(systems.values())), structure.segments[-1].stop
     adjoint = adjoint_of(structure, segment, axes)
-    return lambda carry, start, count: adjoint.march(step, consts, carry, start, count, sooner)
+
+    def march(carry: Carry, start: Any, count: int) -> Carry:
+        own = adjoint if 2 * count > total else adjoint.repeated()
+        return own.march(step, consts, carry, start, count, quick)
+
+    return march
 
 
 def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:

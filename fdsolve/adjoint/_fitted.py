@@ -1,0 +1,69 @@
+"""The default adjoint: all is kept where it fits easily, else as many states as there is room for."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._base import AbstractAdjoint, March, Step
+from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
+from ._fit import cut_steps
+from ._reversal import count_bytes
+
+KEPT = 8
+"""States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
+WORKING = 5
+"""States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
+
+
+@dataclass(frozen=True)
+class Fitted(AbstractAdjoint):
+    """Checkpoints in `memory` bytes for a run of `total` steps: 2√T states where they fit, else as many as do.
+
+    Where what the derivative of JAX and of the march's kernel keeps fits in half of it, it is that: this is known
+    when it is traced.
+    """
+
+    memory: int
+    total: int
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        return self._march(True, step, consts, carry, start, count, quick)
+
+    def repeated(self) -> AbstractAdjoint:
+        return _Repeated(self)
+
+    def _march(self, once: bool, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: Any) -> Any:
+        run = quick or plain_march(step)
+        if count == 1:
+            return run(consts, carry, start, count)
+        cut = cut_steps(count, self.num_states(count, count_bytes(carry)))
+        return reversed_march(step, run, consts, carry, start, cut, self.memory * count // (2 * self.total), once)
+
+    def num_states(self, count: int, state_bytes: int) -> int:
+        """How many states are held for so many steps."""
+        return max(1, min(usual_states(count), self.memory // max(state_bytes, 1) - WORKING))
+
+    def describe(self, count: int, state_bytes: int) -> str:
+        cut = cut_steps(count, self.num_states(count, state_bytes))
+        return (
+            f"all that steps need where it fits in {self.memory // 2} bytes, else {show_cut(cut, state_bytes)} (default)"
+        )
+
+
+@dataclass(frozen=True)
+class _Repeated(AbstractAdjoint):
+    """The same for a march that happens many times: a run keeps its start alone."""
+
+    one: Fitted
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        return self.one._march(False, step, consts, carry, start, count, quick)
+
+
+def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:
+    """The default for so many steps of a state, with so many bytes free; None where all that steps need fits easily.
+
+    The memory is a power of two, so that programs stay the same while what is free changes a little.
+    """
+    if available is None or steps < 2 or KEPT * steps * state_bytes <= available // 4:
+        return None
+    return Fitted(1 << max(0, (available // 2).bit_length() - 1), steps)

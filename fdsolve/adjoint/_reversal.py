@@ -1,0 +1,258 @@
+"""The reversal of many steps, block by block, from states that are kept and computed again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from ..kernels import linear_map
+from ._base import March, Step, plain, split
+from ._fit import Cut
+from ._storage import AbstractStorage, Device
+
+
+@dataclass(frozen=True, eq=False)
+class Reversal:
+    """`cut.count` steps whose derivative is computed by the cut.
+
+    `quick` marches through many steps; `form` is the tree of (constants, carry, start). Where the derivative of
+    `quick` itself keeps no more than `room` bytes, it is that. `once`: the run keeps the first states; otherwise (a
+    march that is repeated) it keeps none, and the reversal begins with computing them.
+    """
+
+    step: Step
+    quick: March
+    form: Any
+    cut: Cut
+    storage: AbstractStorage
+    once: bool
+    room: int
+
+    def run(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves of the carry after all steps."""
+        consts, carry, start = self.form.unflatten(list(leaves))
+        return jax.tree.leaves(self.quick(consts, carry, start, self.cut.count))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def march_reversibly(task: Reversal, leaves: list[Any]) -> list[Any]:
+    """The march on the leaves of constants, carry and start."""
+    return task.run(leaves)
+
+
+def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    (leaves,), (moves,) = primals, tangents
+    moving = [k for k, move in enumerate(moves) if _moves(move)]
+    directions = [moves[k] for k in moving]
+
+    def run(*given: Any) -> list[Any]:
+        return task.run(_replaced(leaves, moving, given))
+
+    if bytes_kept(task, leaves, moving) <= task.room:
+        out, found = jax.jvp(run, tuple(leaves[k] for k in moving), tuple(directions))
+        return out, found
+    keeps = task.once and task.storage.traced
+    out, room = _run_keeping(task, leaves) if keeps else (march_reversibly(task, leaves), ())
+    begun, form = jax.tree.flatten(room)
+
+    def forward(kept: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        def moved(*some: Any) -> list[Any]:
+            return _inexact(task.run(_replaced(kept[: len(leaves)], moving, some)))
+
+        return jax.jvp(moved, tuple(kept[k] for k in moving), tuple(given))[1]
+
+    def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        own = kept[: len(leaves)]
+        started = form.unflatten(kept[len(leaves) :]) if keeps else None
+        if task.storage.traced:
+            return _reverse(task, list(own), started, tuple(moving), list(cotangents))
+        return _reverse_outside((task, tuple(moving)), list(own), list(cotangents))
+
+    found = iter(linear_map(forward, backward, [*leaves, *begun], directions))
+    shown = [jnp.issubdtype(one.dtype, jnp.inexact) for one in out]
+    return out, [next(found) if shown[k] else np.zeros(one.shape, jax.dtypes.float0) for k, one in enumerate(out)]
+
+
+march_reversibly.defjvp(_push, symbolic_zeros=True)
+
+
+def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> int:
+    """What the derivative of the march as JAX and its kernel take it keeps, in bytes, beside what it is given."""
+
+    def pull(*given: Any) -> Any:
+        def run(*moved: Any) -> list[Any]:
+            return _inexact(task.run(_replaced(given, moving, moved)))
+
+        return jax.vjp(run, *(given[k] for k in moving))[1]
+
+    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+    return max(0, count_bytes(jax.eval_shape(pull, *shapes)) - count_bytes(shapes))
+
+
+def count_bytes(tree: Any) -> int:
+    """Bytes of all arrays in a tree."""
+    return sum(int(np.prod(jnp.shape(x))) * jnp.result_type(x).itemsize for x in jax.tree.leaves(tree))
+
+
+def _moves(tangent: Any) -> bool:
+    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
+    whole = list(leaves)
+    for place, one in zip(places, given, strict=True):
+        whole[place] = one
+    return whole
+
+
+def _inexact(leaves: Sequence[Any]) -> list[Any]:
+    return [one for one in leaves if jnp.issubdtype(jnp.result_type(one), jnp.inexact)]
+
+
+def _advance(task: Reversal, consts: Any, start: Any, begin: Any, number: Any, state: Any) -> Any:
+    """The state so many full blocks on, from block `begin`."""
+    block = task.cut.block
+
+    def one(k: Any, held: Any) -> Any:
+        return task.quick(consts, held, start + (begin + jnp.asarray(k, start.dtype)) * block, block)
+
+    return lax.fori_loop(0, number, one, state)
+
+
+def _descend(task: Reversal, consts: Any, carry: Any, start: Any) -> tuple[Any, Any]:
+    """The room with the states that the run keeps on its way, and the last of them."""
+    cut, storage = task.cut, task.storage
+    room = storage.put(storage.open(carry, cut.kept), 0, carry)
+    if cut.descent == 0:
+        return room, carry
+    plan = cut.schedule
+    at, length = (jnp.asarray(one[: cut.descent], start.dtype) for one in (plan.at, plan.length))
+    single = bool((plan.length[: cut.descent] == 1).all())
+
+    def leg(j: Any, held: Any) -> Any:
+        room, state = held
+        state = _advance(task, consts, start, at[j], 1 if single else length[j], state)
+        return storage.put(room, j + 1, state), state
+
+    return lax.fori_loop(0, cut.descent, leg, (room, carry))
+
+
+def _run_keeping(task: Reversal, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+    """The leaves of the carry after all steps, and the room with the states kept on the way."""
+    consts, carry, start = task.form.unflatten(list(leaves))
+    start, cut = jnp.asarray(start), task.cut
+    room, state = _descend(task, consts, carry, start)
+    reached = int(cut.schedule.length[: cut.descent].sum())
+    if reached < cut.blocks - 1:
+        begin = jnp.asarray(reached, start.dtype)
+        state = _advance(task, consts, start, begin, cut.blocks - 1 - reached, state)
+    state = task.quick(consts, state, start + (cut.blocks - 1) * cut.block, cut.last)
+    return jax.tree.leaves(state), room
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _reverse_outside(static: Any, own: list[Any], cotangents: list[Any]) -> list[Any]:
+    """The reversal with states outside the program. Its own derivative keeps them inside."""
+    return _reverse(static[0], own, None, static[1], cotangents)
+
+
+@_reverse_outside.defjvp
+def _push_outside(static: Any, primals: Any, tangents: Any) -> Any:
+    task, moving = static
+    inside = Reversal(task.step, task.quick, task.form, task.cut, Device(), task.once, task.room)
+    return jax.jvp(lambda own, back: _reverse(inside, own, None, moving, back), primals, tangents)
+
+
+def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...], cotangents: list[Any]) -> list[Any]:
+    """The transpose of the derivative: blocks reversed one after the other, states computed again from those kept."""
+    consts, carry, start = task.form.unflatten(own)
+    start, cut, storage, plan = jnp.asarray(start), task.cut, task.storage, task.cut.schedule
+    number = len(jax.tree.leaves(consts))
+    of_consts = [k for k in moving if k < number]
+    if room is None:
+        room = _descend(task, consts, carry, start)[0]
+    none = np.zeros(1, np.int32)  # no leg is out of reach
+    source, at, length, target = (
+        jnp.asarray(np.append(one, none), start.dtype) for one in (plan.source, plan.at, plan.length, plan.target)
+    )
+    again, apart = len(plan.source) > cut.descent, bool(plan.length_last.any())
+
+    def leg(j: Any, held: Any) -> Any:
+        held, state = storage.get(held, source[j], carry)
+        return storage.put(held, target[j], _advance(task, consts, start, at[j], length[j], state))
+
+    def reverse(held: Any, entry: Any) -> tuple[Any, None]:
+        changing, buffer, back, sums = held
+        first, stop, source_last, at_last, length_last, steps = entry
+        places = changing if again or not storage.traced else room
+        places = lax.fori_loop(first, stop, leg, places) if again else places
+        places, state = storage.get(places, source_last, carry)
+        state = _advance(task, consts, start, at_last, length_last, state) if apart else state
+        begin = start + (at_last + length_last) * cut.block
+        buffer, back, sums = block(state, begin, steps, buffer, back, sums)
+        return (places if again or not storage.traced else (), buffer, back, sums), None
+
+    block = _block_reversed(task, consts, of_consts)
+    steps = np.full(cut.blocks, cut.block)
+    steps[0] = cut.last
+    first = np.maximum(plan.first, cut.descent)
+    tables = (first[:-1], first[1:], plan.source_last, plan.at_last, plan.length_last, steps)
+    sums = [jnp.zeros_like(own[k]) for k in of_consts]
+    held = (room if again or not storage.traced else (), _buffer(cut, carry), cotangents, sums)
+    (places, _, back, sums), _ = lax.scan(reverse, held, tuple(jnp.asarray(one, start.dtype) for one in tables))
+    if not storage.traced:
+        storage.close(places)
+    inexact = [k for k, x in enumerate(jax.tree.leaves(carry)) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
+    found = dict(zip(of_consts, sums, strict=True)) | {number + k: x for k, x in zip(inexact, back, strict=True)}
+    return [found[k] for k in moving]
+
+
+def _buffer(cut: Cut, carry: Any) -> Any:
+    """Room for the states within a block."""
+    return Device().open(carry, cut.block) if cut.block > 1 else ()
+
+
+def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int]) -> Callable[..., Any]:
+    """(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps."""
+    const_leaves, form = jax.tree.flatten(consts)
+    places = Device()
+
+    def pull(state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:
+        inner, join = split(state)
+
+        def one(moved: list[Any], given: list[Any]) -> list[Any]:
+            constants = form.unflatten(_replaced(const_leaves, of_consts, given))
+            return split(task.step(constants, join(moved), level))[0]
+
+        back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)
+        return back, [a + b for a, b in zip(sums, more, strict=True)]
+
+    def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
+        if task.cut.block == 1:
+            return (buffer, *pull(state, level, back, sums))
+
+        def along(k: Any, held: Any) -> Any:
+            state, buffer = held
+            return task.step(consts, state, level + k), places.put(buffer, k, state)
+
+        state, buffer = lax.fori_loop(jnp.zeros_like(steps), steps - 1, along, (state, buffer))
+        buffer = places.put(buffer, steps - 1, state)
+
+        def across(i: Any, held: Any) -> Any:
+            k = steps - 1 - i
+            return pull(places.get(buffer, k, state)[1], level + k, *held)
+
+        return (buffer, *lax.fori_loop(jnp.zeros_like(steps), steps, across, (back, sums)))
+
+    return reverse
+
+
+def plain_march(step: Step) -> March:
+    """A march by steps alone."""
+    return partial(plain, step)

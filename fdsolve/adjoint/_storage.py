@@ -1,0 +1,127 @@
+"""Where kept states are: on the device, as they are or rounded."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..errors import DeclarationError
+
+State = Any
+Room = Any
+"""What stands for the places of the states in a program: arrays, or numbers that order the calls of the host."""
+
+
+class AbstractStorage(ABC):
+    """Places for states. Calls take the room and give it back, so that they happen in their order."""
+
+    traced: bool = True
+    """Whether the states are arrays of the program itself; then a run can hand the room to its reversal."""
+
+    @abstractmethod
+    def open(self, state: State, places: int) -> Room:
+        """Room for so many states such as this one."""
+
+    @abstractmethod
+    def put(self, room: Room, place: Any, state: State) -> Room:
+        """The room with a state put into a place."""
+
+    @abstractmethod
+    def get(self, room: Room, place: Any, like: State) -> tuple[Room, State]:
+        """The state in a place; `like` says its form."""
+
+    @abstractmethod
+    def close(self, room: Room) -> None:
+        """Gives the room up."""
+
+    @property
+    def remark(self) -> str:
+        """What the plan says of it."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Device(AbstractStorage):
+    """States as they are, on the device: the default, exact."""
+
+    def open(self, state: State, places: int) -> Room:
+        return jax.tree.map(lambda x: jnp.zeros((places, *jnp.shape(x)), jnp.result_type(x)), state)
+
+    def put(self, room: Room, place: Any, state: State) -> Room:
+        return jax.tree.map(lambda held, one: lax.dynamic_update_index_in_dim(held, one, place, 0), room, state)
+
+    def get(self, room: Room, place: Any, like: State) -> tuple[Room, State]:
+        return room, jax.tree.map(lambda held: lax.dynamic_index_in_dim(held, place, 0, keepdims=False), room)
+
+    def close(self, room: Room) -> None:
+        """Nothing is to be done."""
+
+
+LARGEST = {"bfloat16": 1.0, "float16": 1.0, "int8": 127.0}
+"""What the largest value of an array becomes when it is stored."""
+
+
+@dataclass(frozen=True)
+class Rounded(AbstractStorage):
+    """States on the device in a smaller type, every array of every state with a scale of its own.
+
+    A value is stored as itself over the array's largest, so that none overflows. Integers and logical values stay
+    as they are.
+    """
+
+    dtype: str
+
+    def open(self, state: State, places: int) -> Room:
+        packed = jax.eval_shape(lambda held: [self._pack(x) for x in jax.tree.leaves(held)], state)
+        return jax.tree.map(lambda x: jnp.zeros((places, *x.shape), x.dtype), packed)
+
+    def put(self, room: Room, place: Any, state: State) -> Room:
+        packed = [self._pack(x) for x in jax.tree.leaves(state)]
+        return jax.tree.map(lambda held, one: lax.dynamic_update_index_in_dim(held, one, place, 0), room, packed)
+
+    def get(self, room: Room, place: Any, like: State) -> tuple[Room, State]:
+        leaves, form = jax.tree.flatten(like)
+        taken = jax.tree.map(lambda held: lax.dynamic_index_in_dim(held, place, 0, keepdims=False), room)
+        return room, form.unflatten([self._unpack(x, one) for x, one in zip(taken, leaves, strict=True)])
+
+    def close(self, room: Room) -> None:
+        """Nothing is to be done."""
+
+    @property
+    def remark(self) -> str:
+        return f"; between blocks rounded to {self.dtype}, so that the gradient is not exact"
+
+    def _pack(self, array: Any) -> tuple[Any, ...]:
+        if not jnp.issubdtype(jnp.result_type(array), jnp.inexact):
+            return (jnp.asarray(array),)
+        parts = (array.real, array.imag) if jnp.iscomplexobj(array) else (array,)
+        return tuple(entry for part in parts for entry in self._reduce(part))
+
+    def _reduce(self, array: Any) -> tuple[Any, Any]:
+        largest = lax.stop_gradient(jnp.max(jnp.abs(array), initial=0))
+        scale = jnp.where(largest > 0, largest, jnp.ones_like(largest)) / LARGEST[self.dtype]
+        over = array / scale
+        return (jnp.round(over) if self.dtype == "int8" else over).astype(self.dtype), scale
+
+    def _unpack(self, entries: tuple[Any, ...], like: Any) -> Any:
+        if len(entries) == 1:
+            return entries[0]
+        parts = [small.astype(scale.dtype) * scale for small, scale in zip(entries[::2], entries[1::2], strict=True)]
+        return lax.complex(*parts) if len(parts) == 2 else parts[0]
+
+
+def to_storage(option: Any) -> AbstractStorage:
+    """The storage that storage= names. Raises DeclarationError for what is none."""
+    if option is None:
+        return Device()
+    if isinstance(option, AbstractStorage):
+        return option
+    if isinstance(option, str) and option in LARGEST:
+        return Rounded(option)
+    known = ", ".join(f'"{name}"' for name in LARGEST)
+    raise DeclarationError(
+        f"Checkpointed: storage= takes {known}, fd.adjoint.Host() or fd.adjoint.Disk(path), got {option!r}."
+    )

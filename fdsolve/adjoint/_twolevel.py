@@ -1,0 +1,59 @@
+"""Nested checkpoints on two levels: about √T states between blocks, and within a block all that its steps need."""
+
+from dataclasses import dataclass
+from functools import partial
+from math import isqrt
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ._base import March, Step, plain
+
+
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """`count` steps in blocks of `block`; `form` is the tree of (constants, carry, start)."""
+
+    step: Step
+    quick: March
+    form: Any
+    count: int
+    block: int
+
+
+def block_length(count: int) -> int:
+    """Steps in a block: near √count, where it can be a divisor."""
+    root = max(1, isqrt(count))
+    near = [size for size in range((root + 1) // 2, 2 * root + 1) if count % size == 0]
+    return min(near, key=lambda size: size + count // size) if near else root
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def march_nested(task: Nested, leaves: list[Any]) -> list[Any]:
+    """The march on the leaves of constants, carry and start; its derivative is that of nested scans."""
+    consts, carry, start = task.form.unflatten(leaves)
+    return jax.tree.leaves(task.quick(consts, carry, start, task.count))
+
+
+@march_nested.defjvp
+def _push(task: Nested, primals: Any, tangents: Any) -> Any:
+    def run(leaves: list[Any]) -> list[Any]:
+        return jax.tree.leaves(_nested(task, *task.form.unflatten(leaves)))
+
+    return jax.jvp(run, primals, tangents)
+
+
+def _nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:
+    start, blocks = jnp.asarray(start), task.count // task.block
+
+    @partial(jax.checkpoint, prevent_cse=False)
+    def block(consts: Any, carry: Any, begin: Any) -> Any:
+        return plain(task.step, consts, carry, begin, task.block)
+
+    begins = start + jnp.asarray(np.arange(blocks) * task.block, start.dtype)
+    carry = lax.scan(lambda c, begin: (block(consts, c, begin), None), carry, begins)[0]
+    rest = task.count - blocks * task.block
+    return plain(task.step, consts, carry, start + blocks * task.block, rest) if rest else carry
