@@ -2,8 +2,6 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import jax
@@ -117,8 +115,9 @@ class Online(AbstractWhole):
                 f"or fd.adjoint.Checkpointed(), or save levels."
             )
         names = _names(join(list(range(len(leaves)))), moving)
-        update = _make_update(run, leaves, moving, join, names)
-        following = follow(update, self.method, self.otherwise)
+        with jax.ensure_compile_time_eval():  # the structure is found with concrete numbers, also while others trace
+            update = _make_update(run, leaves, moving, join, names)
+            following = follow(update, self.method, self.otherwise)
         warn_if_inexact(following)
         given = {name: leaves[k] for name, k in zip(names, moving, strict=True)}
         gradient = update.by_name(_march(run, leaves, join, update, following, cotangents, given, self.window))
@@ -152,9 +151,12 @@ def _make_update(run: Run, leaves: Sequence[Any], moving: Sequence[int], join: A
     def step(parameters: Any, carry: Any, number: Any, constants: Any) -> Any:
         return run.step(operands(parameters, constants), carry, number[0])
 
-    held = [leaf if one is None else one for leaf, one in zip(leaves, run.known, strict=True)]
+    held = [
+        jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) if one is None else one
+        for leaf, one in zip(leaves, run.known, strict=True)
+    ]
     own = {name: held[k] for name, k in zip(names, moving, strict=True)}
-    begun = run.begin(join(list(leaves)))
+    begun = jax.eval_shape(run.begin, join(held))
     deep = any(len(levels) > 1 for levels in begun[0].levels.values())
     return make_update(
         step,

@@ -50,7 +50,7 @@ class SnAp(AbstractMethod):
             raise DeclarationError(f"SnAp: n= is a number of steps, at least 1, got {self.n!r}.")
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
-        places, dtype, states = entries_of(update, own), update.packing.dtype, update.num_states
+        places, dtype = entries_of(update, own), update.packing.dtype
         first = first_pattern(update, places)
         onward = state_pattern(update)
         kept = reach(first, onward, self.n)

@@ -87,8 +87,8 @@ def follow(
 class Follower:
     """A run followed step by step: pure functions of what is carried, a dict of arrays.
 
-    Loss ℓ of each state and the data of the step; the gradient is that of the sum of all losses so far. `window`: within
-    so many steps derivatives are taken by reversal, and the traces carry them across.
+    Loss ℓ of each state and the data of the step; the gradient is that of the sum of all losses so far. `window`:
+    within so many steps derivatives are taken by reversal, and the traces carry them across.
     """
 
     following: Following

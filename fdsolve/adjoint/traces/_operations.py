@@ -1,4 +1,4 @@
-"""The operations that are known from the start: pointwise ones, what is put in place, products, convolutions, stencils."""
+"""The operations that are known from the start: pointwise ones, values put in place, products, stencils."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field

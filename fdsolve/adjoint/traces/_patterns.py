@@ -64,8 +64,8 @@ def find_pattern(push: Push, points: list[Point], rows: int, columns: np.ndarray
     """
     if rows * len(columns) > MAX_ENTRIES:
         raise RunError(
-            f"{what}: the pattern of a Jacobian of {rows} × {len(columns)} would be probed; up to {MAX_ENTRIES} entries "
-            f'are. Take method="forward" for few parameters, or adjoint=fd.adjoint.Checkpointed().'
+            f"{what}: the pattern of a Jacobian of {rows} × {len(columns)} would be probed; up to {MAX_ENTRIES} "
+            f'entries are. Take method="forward" for few parameters, or adjoint=fd.adjoint.Checkpointed().'
         )
     found = np.zeros((rows, len(columns)), bool)
     if not len(columns):

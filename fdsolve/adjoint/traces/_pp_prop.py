@@ -90,9 +90,10 @@ class PPProp(AbstractMethod):
     def _is_exact(self, update: Update, walk: Walk, sites: list[Embedded], slope: Any) -> bool:
         values, acting = [], []
         with jax.ensure_compile_time_eval():
+            known = jax.jit(lambda point: (slope(point), walk.slopes_at(point, _numbers(sites))[0]))
             for point in points_near(update):
-                values.append(np.asarray(slope(point))[update.seen])
-                dfs = walk.slopes_at(point, _numbers(sites))[0]
+                slopes, dfs = known(point)
+                values.append(np.asarray(slopes)[update.seen])
                 acting.append([np.asarray(one.take(df)) for one, df in zip(sites, dfs, strict=True)])
         close = 1e3 * float(jnp.finfo(update.packing.dtype).eps)
         same = all(np.allclose(a, b, rtol=close) for a, b in zip(*acting, strict=True))

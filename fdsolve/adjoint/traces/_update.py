@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from ...errors import DeclarationError
 
+_UNKNOWN = (Tracer, jax.ShapeDtypeStruct)
 Point = tuple[Any, Any, Any, Any]
 """Parameters, state, what has no derivative beside it, and for the step (constants, inputs)."""
 
@@ -92,10 +93,10 @@ class Parameter:
 class Update:
     """A step u' = Φ(θ, u, x) with real vectors θ (P,) and u (N,); made by `make_update`.
 
-    `function(parts, u, aside, (constants, inputs))` takes the parameters one by one and gives (u', aside'). `example` is a point of
-    concrete arrays at which its structure is looked at; `seen` (N,) marks the numbers that losses can read;
-    `first(θ, constants)`, if the first state depends on parameters, is that state; `is_deep`: the step reads more than the
-    level before.
+    `function(parts, u, aside, (constants, inputs))` takes the parameters one by one and gives (u', aside'). `example`
+    is a point of concrete arrays at which its structure is looked at; `seen` (N,) marks the numbers that losses can
+    read; `first(θ, constants)`, if the first state depends on parameters, is that state; `is_deep`: the step reads
+    more than the level before; `is_concrete`: the example is what was given, not made up.
     """
 
     function: Callable[[list[Any], Any, Any, Any], tuple[Any, Any]]
@@ -151,8 +152,8 @@ def make_update(
     """The update of a step of trees of arrays: `step(parameters, state, inputs, constants)` is the next state.
 
     `parameters` are real arrays by name, `state` a tree, `inputs` an example of what differs from step to step,
-    `constants` what does not; `first` gives the first state from parameters and constants; `look(state)` what losses can read of
-    a state (default: all). Raises DeclarationError for parameters that are no real floating numbers.
+    `constants` what does not; `first` gives the first state from parameters and constants; `look(state)` what losses
+    can read of a state (default: all). An array may be given by its shape. Raises DeclarationError for parameters that are no real floating numbers.
     """
     packing, places, start = Packing.of(state), [], 0
     for name, value in parameters.items():
@@ -171,7 +172,7 @@ def make_update(
         return packing.pack(step(named, packing.unpack(vector, aside), inputs, constant))
 
     found = (dict(parameters), state, (constants, inputs))
-    concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(found))
+    concrete = not any(isinstance(leaf, _UNKNOWN) for leaf in jax.tree.leaves(found))
     with jax.ensure_compile_time_eval():
         fixed = jax.tree.map(_stand_in, found)
         vector, aside = packing.pack(fixed[1])
@@ -193,12 +194,12 @@ def _flat(value: Any, packing: Packing) -> Any:
 
 
 def _stand_in(leaf: Any) -> Any:
-    """A concrete array of the form of a traced one."""
-    if not isinstance(leaf, Tracer):
+    """A concrete array of the form of one that is not known."""
+    if not isinstance(leaf, _UNKNOWN):
         return leaf
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return jnp.ones(leaf.shape, leaf.dtype)
-    drawn = np.random.default_rng(leaf.size).uniform(0.5, 1.5, leaf.shape)
+    drawn = np.random.default_rng(int(np.prod(leaf.shape))).uniform(0.5, 1.5, leaf.shape)
     return jnp.asarray(drawn, leaf.dtype)
 
 
