@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
-from .adjoint import AbstractAdjoint, AbstractWhole
+from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint
 from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
@@ -212,9 +212,11 @@ def _check_kernel(kernel: Any) -> None:
 
 def _with_kernels(made: Plan, kernel: Any, adjoint: Any) -> tuple[Plan, tuple[Chosen, ...]]:
     """The plan with the kernels of its operations, and how they were chosen."""
-    bare = replace(made.structure, kernels=(), adjoint=adjoint)
+    fitted = _fit_adjoint(made) if adjoint is None else None
+    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(made.operands))
+    bare = replace(made.structure, kernels=(), adjoint=fitted if traced and fitted is not None else adjoint)
     chosen = choose_kernels(bare, made.problem.scope.grid.space, kernel, made.operands)
-    lines = tuple(line for one in chosen for line in one.lines) + _adjoint_lines(made, adjoint)
+    lines = tuple(line for one in chosen for line in one.lines) + _adjoint_lines(made, adjoint or fitted)
     structure = replace(bare, kernels=names_of(chosen))
     found = replace(made, structure=structure, kernels=lines, served=kernels_of(chosen), assembly=ASSEMBLY)
     return found, chosen
@@ -223,15 +225,30 @@ def _with_kernels(made: Plan, kernel: Any, adjoint: Any) -> tuple[Plan, tuple[Ch
 def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ...]:
     """What the plan prints of the adjoint, for the longest stretch without a save."""
     levels = made.structure.saved_levels
-    if adjoint is None or made.problem.scope.grid.time is None:
+    if made.problem.scope.grid.time is None:
         return ()
-    marks = [0, *levels, made.structure.segments[-1].stop - 1]
-    longest = max(b - a for a, b in pairwise(sorted(marks)))
-    held = sum(
+    total = made.structure.segments[-1].stop - 1
+    longest = max(b - a for a, b in pairwise(sorted([0, *levels, total])))
+    if not longest:
+        return ()
+    if adjoint is None:
+        return (f"Adjoint: keeps what all {total} steps need, which fits; none is computed again",)
+    axes = made.problem.scope.grid.space
+    return (f"Adjoint: {describe_adjoint(made.structure, axes, adjoint, longest, _state_bytes(made))}",)
+
+
+def _state_bytes(made: Plan) -> int:
+    """Bytes of all levels kept."""
+    return sum(
         math.prod(one.padded_shape) * np.dtype(one.dtype).itemsize * max(one.kept, 1) for one in made.structure.carried
     )
-    shown = describe_adjoint(made.structure, made.problem.scope.grid.space, adjoint, longest, held)
-    return (f"Adjoint: {shown}",) if longest else ()
+
+
+def _fit_adjoint(made: Plan) -> AbstractAdjoint | None:
+    """The default adjoint, for derivatives that may be asked for; None where all that steps need fits easily."""
+    if made.problem.scope.grid.time is None:
+        return None
+    return fit_adjoint(made.structure.segments[-1].stop - 1, _state_bytes(made), available_bytes())
 
 
 def _check_options(adjoint: Any, monitors: Any, progress: Any) -> tuple[AbstractMonitor, ...]:

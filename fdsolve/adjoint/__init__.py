@@ -4,6 +4,7 @@ from . import traces as traces
 from ._base import AbstractAdjoint as AbstractAdjoint
 from ._base import Step as Step
 from ._checkpointed import Checkpointed as Checkpointed
+from ._fitted import fit_adjoint as fit_adjoint
 from ._forward import Forward as Forward
 from ._full import Full as Full
 from ._online import Online as Online

@@ -44,9 +44,8 @@ class Fitted(AbstractAdjoint):
 
     def describe(self, count: int, state_bytes: int) -> str:
         cut = cut_steps(count, self.num_states(count, state_bytes))
-        return (
-            f"all that steps need where it fits in {self.memory // 2} bytes, else {show_cut(cut, state_bytes)} (default)"
-        )
+        shown = show_cut(cut, state_bytes)
+        return f"where what all steps need fits in {self.memory // 2} bytes, it keeps that; else it {shown}"
 
 
 @dataclass(frozen=True)
