@@ -1,0 +1,3 @@
+"""The command line: `fdsolve run problem.py`, and what else a shell can ask for."""
+
+from ._main import main as main

@@ -1,0 +1,106 @@
+"""`fdsolve run` and `fdsolve plan`."""
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import DeclarationError, FdsolveError
+from ..files import to_netcdf, to_zarr
+from ._mistakes import FailedError, UsageError, told, where_in
+from ._problem import ProblemFile, read_problem, read_setting
+
+WRITERS: dict[str, Callable[[Any, Path], Any]] = {".nc": to_netcdf, ".zarr": to_zarr}
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
+FILMS = (".gif", ".mp4")
+
+
+def run(options: Namespace) -> int:
+    """Solves a problem file, and writes what was asked for."""
+    places = [
+        ("--save", options.save, tuple(WRITERS)),
+        ("--plot", options.plot, PICTURES),
+        ("--animate", options.animate, FILMS),
+    ]
+    for name, path, endings in places:  # before the run, which may take long
+        _check_place(name, path, endings)
+    _need_matplotlib_file_backend()
+    problem = _read(options)
+    solution = _solve(problem, options.progress)
+    print(solution)
+    field = options.field.split(",") if options.field else None
+    chosen = field[0] if field and len(field) == 1 else field
+    shown = {"kind": options.kind}
+    if options.save:
+        _write(options.save, lambda path: WRITERS[path.suffix](solution, path))
+    if options.plot:
+        time = options.time if options.time is None else [_number(text) for text in options.time.split(",")]
+        _write(options.plot, lambda path: solution.plot(chosen, time=time, **shown).savefig(path, dpi=150))
+    if options.animate:
+        _write(options.animate, lambda path: solution.animate(path, chosen, fps=options.fps, **shown))
+    return 0
+
+
+def plan(options: Namespace) -> int:
+    """Prints the plan of a problem file, and draws its regions if asked to."""
+    _check_place("--plot", options.plot, PICTURES)
+    _need_matplotlib_file_backend()
+    found = _read(options).plan()
+    print(found)
+    if options.plot:
+        _write(options.plot, lambda path: found.plot().savefig(path, dpi=150))
+    return 0
+
+
+def _read(options: Namespace) -> ProblemFile:
+    if options.double:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+    return read_problem(options.problem, dict(read_setting(text) for text in options.set))
+
+
+def _solve(problem: ProblemFile, progress: bool) -> Any:
+    """The solution; what fails on the way is told with the line of the problem file it came from."""
+    try:
+        return problem.solve(**({"progress": True} if progress else {}))
+    except FdsolveError as error:
+        raise FailedError(f"{problem.path.name}: {error}") from error
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise FailedError(f"{where_in(problem.path, error)}\n  {told(error)}") from error
+
+
+def _check_place(name: str, path: Path | None, endings: Sequence[str]) -> None:
+    if path is None:
+        return
+    if path.suffix not in endings:
+        raise UsageError(f"{name} writes files that end in {', '.join(endings)}; got {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{name}: there is no folder {str(path.parent)!r}; make it first.")
+
+
+def _write(path: Path, write: Callable[[Path], Any]) -> None:
+    """Writes a file and says so; a wrong field, time or kind is the user's to mend."""
+    try:
+        write(path)
+    except DeclarationError as error:
+        raise UsageError(str(error)) from error
+    except (FdsolveError, OSError) as error:
+        raise FailedError(f"{path}: {error}") from error
+    print(f"written {path}")
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _need_matplotlib_file_backend() -> None:
+    """Pictures go to files: no window is opened, no display needed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
