@@ -155,7 +155,8 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
         known = list(given[: ends[0]]), list(given[ends[0] : ends[1]]), kept_form.unflatten(given[ends[1] :])
         return _pulled(static, *known, moving, list(cotangents))
 
-    found = iter(linear_map(forward, backward, [*leaves, *out, *kept_leaves], [moves[k] for k in moving]))
+    like = [out[k] for k in inexact]
+    found = iter(linear_map(forward, backward, [*leaves, *out, *kept_leaves], [moves[k] for k in moving], like))
     zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
     return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
 

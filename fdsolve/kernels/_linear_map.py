@@ -15,22 +15,25 @@ _map_p = jex.Primitive("fdsolve_linear_map")
 _map_p.multiple_results = True
 
 
-def linear_map(forward: Lists, backward: Lists, kept: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+def linear_map(
+    forward: Lists, backward: Lists, kept: Sequence[Any], moving: Sequence[Any], like: Sequence[Any] | None = None
+) -> list[Any]:
     """forward(kept, moving), a list of arrays linear in `moving`; its transpose is backward(kept, cotangents).
 
     Works under jit, vmap and both modes of differentiation; with respect to `kept`, where `forward` is of JAX
-    operations.
+    operations. `like` has the shapes and dtypes of the result, where they are known: finding them is a tracing.
     """
-    return _map_p.bind(*kept, *moving, forward=forward, backward=backward, num_kept=len(kept))
+    found = jax.eval_shape(lambda *inputs: list(forward(*inputs)), list(kept), list(moving)) if like is None else like
+    out = tuple((jnp.shape(one), jnp.result_type(one)) for one in found)
+    return _map_p.bind(*kept, *moving, forward=forward, backward=backward, num_kept=len(kept), out=out)
 
 
-def _run(*inputs: Any, forward: Lists, backward: Lists, num_kept: int) -> list[Any]:
+def _run(*inputs: Any, forward: Lists, backward: Lists, num_kept: int, out: Any) -> list[Any]:
     return list(forward(inputs[:num_kept], inputs[num_kept:]))
 
 
-def _shapes(*avals: Any, **params: Any) -> list[Any]:
-    found = jax.eval_shape(lambda *inputs: _run(*inputs, **params), *avals)
-    return [ShapedArray(one.shape, one.dtype) for one in found]
+def _shapes(*avals: Any, out: Any, **params: Any) -> list[Any]:
+    return [ShapedArray(shape, dtype) for shape, dtype in out]
 
 
 def _push(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
@@ -43,27 +46,29 @@ def _push(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tup
     return out, jax.jvp(lambda *inputs: _run(*inputs, **params), tuple(primals), moved)[1]
 
 
-def _transpose(cotangents: Sequence[Any], *inputs: Any, forward: Lists, backward: Lists, num_kept: int) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[Any], *inputs: Any, forward: Lists, backward: Lists, num_kept: int, out: Any
+) -> list[Any]:
     given = [ad.instantiate_zeros(c) for c in cotangents]
-    back = linear_map(backward, forward, inputs[:num_kept], given)
+    back = linear_map(backward, forward, inputs[:num_kept], given, [one.aval for one in inputs[num_kept:]])
     return [None] * num_kept + list(back)
 
 
 def _batch(inputs: Sequence[Any], places: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
     (size,) = {x.shape[d] for x, d in zip(inputs, places, strict=True) if d is not None}
     count = params["num_kept"]
-    front = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(inputs, places, strict=True)]
     moving = [
-        jnp.broadcast_to(x, (size, *jnp.shape(x))) if d is None else x
-        for x, d in zip(front[count:], places[count:], strict=True)
+        jnp.broadcast_to(x, (size, *jnp.shape(x))) if d is None else jnp.moveaxis(x, d, 0)
+        for x, d in zip(inputs[count:], places[count:], strict=True)
     ]
-    axes = [None if d is None else 0 for d in places[:count]]  # what all have in common stays one
+    axes = list(places[:count])  # what all have in common stays one, and what is kept stays as it lies
 
     def batched(function: Lists) -> Lists:
         one = jax.vmap(lambda kept, moving: list(function(kept, moving)), in_axes=(axes, 0))
         return lambda kept, moving: one(list(kept), list(moving))
 
-    out = linear_map(batched(params["forward"]), batched(params["backward"]), front[:count], moving)
+    like = [jax.ShapeDtypeStruct((size, *shape), dtype) for shape, dtype in params["out"]]
+    out = linear_map(batched(params["forward"]), batched(params["backward"]), inputs[:count], moving, like)
     return out, [0] * len(out)
 
 
