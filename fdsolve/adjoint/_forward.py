@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, RunError
-from ._whole import AbstractWhole, Run, pairing, replaced
+from ._whole import AbstractWhole, Run, pairing, replaced, shapes_of
 
 
 @dataclass(frozen=True)
@@ -67,5 +67,5 @@ def check_budget(entries: int, each: int, memory: int, what: str) -> None:
 
 def _bytes_of(run: Run, operands: Any) -> int:
     """Of the carry and of all that the run gives."""
-    shapes = jax.tree.leaves((jax.eval_shape(run.begin, operands), jax.eval_shape(run.plain, operands)))
+    shapes = shapes_of(run.begin, operands)[0] + shapes_of(run.plain, operands)[0]
     return sum(prod(one.shape) * one.dtype.itemsize for one in shapes if jnp.issubdtype(one.dtype, jnp.inexact))

@@ -9,9 +9,22 @@ import jax.numpy as jnp
 
 from ..errors import DeclarationError, FdsolveWarning
 from ._forward import Forward
-from ._whole import AbstractWhole, Run, replaced
-from .traces import UORO, AbstractMethod, DRTRL, Exact, Follower, ForwardGradient, Following, PPProp, SnAp, Update
-from .traces import follow, make_update
+from ._whole import AbstractWhole, Run, replaced, shapes_of
+from .traces import (
+    DRTRL,
+    UORO,
+    AbstractMethod,
+    Exact,
+    Follower,
+    Following,
+    ForwardGradient,
+    PPProp,
+    SnAp,
+    Update,
+    follow,
+    make_update,
+    stand_in,
+)
 
 _METHODS: dict[str, type[AbstractMethod]] = {
     "forward": Exact,
@@ -156,7 +169,8 @@ def _make_update(run: Run, leaves: Sequence[Any], moving: Sequence[int], join: A
         for leaf, one in zip(leaves, run.known, strict=True)
     ]
     own = {name: held[k] for name, k in zip(names, moving, strict=True)}
-    begun = jax.eval_shape(run.begin, join(held))
+    shapes, form = shapes_of(lambda known: run.begin(join(known)), held)
+    begun = form.unflatten([stand_in(one) for one in shapes])
     deep = any(len(levels) > 1 for levels in begun[0].levels.values())
     return make_update(
         step,

@@ -52,7 +52,7 @@ class AbstractWhole(AbstractAdjoint):
         """All that the run gives, with this adjoint's derivative."""
         leaves, form = jax.tree.flatten(operands)
         run = replace(run, known=tuple(None if isinstance(leaf, Tracer) else leaf for leaf in leaves))
-        out_form = jax.tree.structure(jax.eval_shape(run.plain, operands))
+        out_form = shapes_of(run.plain, operands)[1]
         return out_form.unflatten(_whole(_Static(self, run, form, out_form), leaves))
 
     @abstractmethod
@@ -121,6 +121,18 @@ def replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any])
     for place, one in zip(places, given, strict=True):
         whole[place] = one
     return whole
+
+
+def shapes_of(function: Callable[..., Any], *inputs: Any) -> tuple[list[Any], Any]:
+    """The shapes of the leaves that a function gives, and the form of their tree."""
+    forms = []
+
+    def run(*given: Any) -> list[Any]:
+        leaves, form = jax.tree.flatten(function(*given))
+        forms.append(form)
+        return leaves
+
+    return jax.eval_shape(run, *inputs), forms[-1]
 
 
 def pairing(cotangents: Any, tangents: Any) -> Any:

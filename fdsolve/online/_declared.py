@@ -62,7 +62,7 @@ def declare(
     gather = jex.jaxpr_as_fun(closed)
 
     def operands(own: Any, given: Any) -> Arrays:
-        return form.unflatten(gather(*jax.tree.leaves((dict(own), dict(given)))))
+        return form.unflatten([jnp.asarray(one) for one in gather(*jax.tree.leaves((dict(own), dict(given))))])
 
     onward = make_step(structure, axes)
 

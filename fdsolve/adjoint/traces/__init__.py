@@ -28,3 +28,4 @@ from ._registry import withdraw as withdraw
 from ._sites import CannotFollow as CannotFollow
 from ._update import Update as Update
 from ._update import make_update as make_update
+from ._update import stand_in as stand_in

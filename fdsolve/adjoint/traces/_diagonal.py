@@ -196,8 +196,8 @@ def _is_diagonal(update: Update, push: Any, slope: Callable[[Point], Any]) -> bo
 
 def _combed(update: Update, push: Any, function: Any) -> Callable[[Point], Any]:
     """The diagonal of a matrix from probes with combs."""
-    pattern = state_pattern(update, function)
-    pattern |= np.eye(len(pattern), dtype=bool)
+    pattern = state_pattern(update, None if function == update.step else function)
+    pattern = pattern | np.eye(len(pattern), dtype=bool)
     colours = colour(pattern)
     combs = jnp.asarray(np.arange(colours.max() + 1)[:, None] == colours, update.packing.dtype)
 

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -76,10 +75,10 @@ def push_both(update: Update, point: Point, moves: Any, slopes: Any) -> Any:
 
 def start_along(update: Update, theta: Any, constants: Any, moves: Any) -> Any:
     """The sensitivities of the first state along directions in the parameters, (directions, N)."""
-    if update.first is None:
+    first = update.first
+    if first is None:
         return jnp.zeros((len(moves), update.num_states), update.packing.dtype)
-    first = partial(update.first, constants=constants)
-    return jax.vmap(lambda move: jax.jvp(first, (theta,), (move,))[1])(moves)
+    return jax.vmap(lambda move: jax.jvp(lambda p: first(p, constants), (theta,), (move,))[1])(moves)
 
 
 def rows_of(

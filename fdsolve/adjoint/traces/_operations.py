@@ -30,7 +30,12 @@ class Pointwise(AbstractOperation):
 
 @dataclass(frozen=True)
 class Placed(AbstractOperation):
-    """y = raw: a bias, a source, a boundary value; the state beside it goes its own way."""
+    """y = raw: a bias, a source, a boundary value; the state beside it goes its own way.
+
+    `is_spread`: y has the shape of the result, over whose axes of length one the parameter is repeated.
+    """
+
+    is_spread: bool = False
 
     @property
     def places(self) -> bool:
@@ -143,14 +148,13 @@ def _summed(values: Any, shape: tuple[int, ...]) -> Any:
     return jnp.sum(values, axis=thin, keepdims=True) if thin else values
 
 
-for _name in ("mul",):
-    register(_name, Pointwise((0, 1)))
+register("mul", Pointwise((0, 1)))
 register("div", Pointwise((1,)))
 for _name in ("pow", "max", "min", "atan2", "rem", "nextafter", "hypot"):
     register(_name, Pointwise())
-for _name in (
-    "add", "sub", "add_any", "select_n", "concatenate", "pad", "dynamic_update_slice", "scatter-add", "scatter",
-):  # fmt: skip
+for _name in ("add", "sub", "add_any"):
+    register(_name, Placed(is_spread=True))
+for _name in ("select_n", "concatenate", "pad", "dynamic_update_slice", "scatter-add", "scatter"):
     register(_name, Placed())
 register("dot_general", Product())
 register("conv_general_dilated", Convolution())

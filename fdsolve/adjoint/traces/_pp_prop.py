@@ -136,7 +136,7 @@ def _pull(one: Embedded, tap: Any, traced: list[Any], weights: Any) -> Any:
     """VJP of y by the parameter, with traces in the place of what the operation reads."""
     weights = weights.astype(one.site.out.dtype)
     if one.operation.places:
-        return weights * traced[0]
+        return jax.vjp(lambda raw: one.site.apply(raw, ()), tap.raw)[1](weights * traced[0])[0]
     kept = iter(traced)
     others = tuple(next(kept) if jnp.issubdtype(jnp.result_type(x), jnp.inexact) else x for x in tap.others)
     return jax.vjp(lambda raw: one.site.apply(raw, others), tap.raw)[1](weights)[0]

@@ -1,7 +1,6 @@
 """Methods that are exact in the mean only: a rank-one estimate of the sensitivities, and random directions."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -66,15 +65,15 @@ class UORO(AbstractMethod):
             return ratio * state_part + other * signs, param_part / ratio + back / other
 
         def start(theta: Any, constants: Any) -> Any:
-            keys = jax.random.split(jax.random.key(self.seed), self.samples)
+            keys, first = jax.random.split(jax.random.key(self.seed), self.samples), update.first
 
             def one(key: Any) -> Any:
                 zero = jnp.zeros((states,), dtype), jnp.zeros((width,), dtype)
-                if update.first is None:
+                if first is None:
                     return key, *zero
                 key, now = jax.random.split(key)
                 signs = jax.random.rademacher(now, (states,), dtype)
-                back = jax.vjp(partial(update.first, constants=constants), theta)[1](signs)[0] * held
+                back = jax.vjp(lambda p: first(p, constants), theta)[1](signs)[0] * held
                 return key, *join(*zero, signs, back)
 
             return jax.vmap(one)(keys)

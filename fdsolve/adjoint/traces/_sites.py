@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import jax
@@ -166,6 +166,7 @@ class Walk:
         return pull([c.astype(one.dtype) for c, one in zip(cotangents, made, strict=True)])[0]
 
 
+@lru_cache(maxsize=8)
 def make_walk(update: Update) -> Walk:
     """The equations of an update's step."""
     theta, state, aside, inputs = update.example
@@ -245,11 +246,16 @@ class _Walker:
 
 
 def _site(eqn: Any, operation: AbstractOperation, place: int, values: list[Any], sources: frozenset[int]) -> Site:
-    def apply(raw: Any, others: tuple[Any, ...]) -> Any:
-        return raw if operation.places else _bind(eqn, [*others[:place], raw, *others[place:]])[0]
-
     raw = jax.ShapeDtypeStruct(jnp.shape(values[place]), jnp.result_type(values[place]))
-    (out,) = (raw,) if operation.places else [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    out = jax.ShapeDtypeStruct(eqn.outvars[0].aval.shape, eqn.outvars[0].aval.dtype)
+    if operation.places and not (isinstance(operation, Placed) and operation.is_spread):
+        out = raw
+
+    def apply(value: Any, others: tuple[Any, ...]) -> Any:
+        if operation.places:
+            return jnp.broadcast_to(value, out.shape)
+        return _bind(eqn, [*others[:place], value, *others[place:]])[0]
+
     return Site(eqn.primitive.name, apply, raw, out, place, eqn.params, sources)
 
 

@@ -153,7 +153,8 @@ def make_update(
 
     `parameters` are real arrays by name, `state` a tree, `inputs` an example of what differs from step to step,
     `constants` what does not; `first` gives the first state from parameters and constants; `look(state)` what losses
-    can read of a state (default: all). An array may be given by its shape. Raises DeclarationError for parameters that are no real floating numbers.
+    can read of a state (default: all). An array may be given by its shape. Raises DeclarationError for
+    parameters that are no real floating numbers.
     """
     packing, places, start = Packing.of(state), [], 0
     for name, value in parameters.items():
@@ -174,7 +175,7 @@ def make_update(
     found = (dict(parameters), state, (constants, inputs))
     concrete = not any(isinstance(leaf, _UNKNOWN) for leaf in jax.tree.leaves(found))
     with jax.ensure_compile_time_eval():
-        fixed = jax.tree.map(_stand_in, found)
+        fixed = jax.tree.map(stand_in, found)
         vector, aside = packing.pack(fixed[1])
         theta = jnp.concatenate([jnp.zeros((0,), packing.dtype)] + [_flat(v, packing) for v in fixed[0].values()])
         seen = _find_seen(packing, vector, aside, look)
@@ -193,7 +194,7 @@ def _flat(value: Any, packing: Packing) -> Any:
     return jnp.asarray(value).astype(packing.dtype).ravel()
 
 
-def _stand_in(leaf: Any) -> Any:
+def stand_in(leaf: Any) -> Any:
     """A concrete array of the form of one that is not known."""
     if not isinstance(leaf, _UNKNOWN):
         return leaf

@@ -1,5 +1,7 @@
 """Waves: where the state swings, a diagonal in the place of D gives gradients of the wrong sign."""
 
+from functools import lru_cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +28,7 @@ def refuse_waves(update: Update, method: str) -> None:
     )
 
 
+@lru_cache(maxsize=8)
 def _swinging(update: Update) -> complex | None:
     """An eigenvalue of D near the unit circle and away from the real axis, by Arnoldi's iteration; None if none."""
     push, count = push_state(update.step), min(update.num_states, MAX_VECTORS)

@@ -1,0 +1,242 @@
+"""Traces of declared problems: the golden numbers through rules of fields, in solves and in streams."""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.adjoint.traces import DRTRL, Exact, PPProp, SnAp
+
+U0 = np.array([1, 2, 0, -1, 3, 0.5, -2, 1])
+I16 = np.arange(16.0)
+
+
+def close(found: Any, wanted: Any, rtol: float = 1e-9) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=rtol)
+
+
+def heat(levels: int = 6) -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, levels - 1.0, num=levels), x=fd.Axis(0.0, 8.0, num=8, periodic=True)))
+    u[...] = lambda u, nu: u["t-1"] + nu * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
+    u[0] = U0
+    return u
+
+
+def learned() -> fd.Field:
+    """B: a kernel in three taps, zeros beyond the ends, and a drive that comes with the data."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 5.0, num=6), x=fd.Axis(0.0, 9.0, num=10)))
+    u[...] = lambda u, K, X: u["t-1"] + K[0] * u["t-1", "x-1"] + K[1] * u["t-1"] + K[2] * u["t-1", "x+1"] + X[...]
+    u[dict(x=[0, -1])] = 0.0
+    u[0] = np.pad(U0, 1)
+    return u
+
+
+def faces() -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 6.0, num=7), x=fd.Axis(0.0, 16.0, num=16, periodic=True)))
+    u[...] = lambda u, k: u["t-1"] + k[...] * (u["t-1", "x+1"] - u["t-1"]) - k["x-1"] * (u["t-1"] - u["t-1", "x-1"])
+    u[0] = np.cos(0.9 * I16) + 0.3 * np.sin(2.1 * I16)
+    return u
+
+
+KAPPA = 0.15 + 0.05 * np.sin(1.3 * I16)
+
+
+def half_square(u: Any) -> Any:
+    return 0.5 * jnp.sum(u**2)
+
+
+def test_solves_under_grad_give_the_golden_numbers() -> None:
+    def loss(adjoint: Any) -> Any:
+        return lambda nu: half_square(fd.solve(heat(), nu=nu, adjoint=adjoint, save=fd.final())["u"])
+
+    close(jax.grad(loss(fd.adjoint.Forward()))(0.2), -1.76848384)
+    for rule, wanted in (("diagonal", -4.802379008), ("coupled", -1.45680512)):
+        with pytest.warns(fd.FdsolveWarning, match=r'not exact: `nu` \(d_rtrl.*method="forward" is exact'):
+            close(jax.jit(jax.grad(loss(fd.adjoint.Online("d_rtrl", rule=rule))))(0.2), wanted)
+    tangent = jax.jvp(loss(fd.adjoint.Online("d_rtrl")), (0.2,), (1.0,))[1]
+    close(tangent, -1.76848384)
+
+
+def test_a_field_of_coefficients_within_patterns() -> None:
+    target = np.sin(0.4 * I16)
+
+    def loss(adjoint: Any) -> Any:
+        def of(k: Any) -> Any:
+            return half_square(fd.solve(faces(), k=k, adjoint=adjoint, save=fd.final())["u"][-1] - target)
+
+        return jax.jit(jax.value_and_grad(of))
+
+    value, exact = loss(fd.adjoint.Forward())(KAPPA)
+    close(value, 5.64497626236218)
+    close(exact[:3], [-1.249818153638, -2.327382603629, -1.155247553606], 1e-11)
+    with pytest.warns(fd.FdsolveWarning, match="not exact"):
+        near = loss(fd.adjoint.Online("snap", n=2))(KAPPA)[1]
+    close(np.linalg.norm(near - exact) / np.linalg.norm(exact), 0.1875884, 1e-6)
+
+
+def streamed(method: Any, **options: Any) -> Any:
+    drive = np.pad(np.sin(0.7 * np.arange(5)[:, None] + 0.3 * np.arange(8)), ((0, 0), (1, 1)))
+    target = np.cos(0.5 * np.arange(5)[:, None] - 0.2 * np.arange(8))
+
+    def loss(state: Any, data: Any) -> Any:
+        return half_square(state["u"][1:-1] - data["target"])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fd.FdsolveWarning)
+        stream = fd.online(
+            learned(),
+            dict(K=jnp.asarray([0.2, -0.4, 0.2])),
+            loss=loss,
+            method=method,
+            inputs=dict(X=drive[0]),
+            **options,
+        )
+    for step in range(5):
+        found = stream.step(dict(X=drive[step], target=target[step]))
+    return stream, found
+
+
+@pytest.mark.parametrize(
+    ("method", "wanted"),
+    [
+        (Exact(), [231.410453824489, 308.152471225056, 288.467146643608]),
+        (DRTRL("diagonal"), [239.621946491318, 326.761794932776, 306.118317305169]),
+        (DRTRL("coupled"), [156.482564738793, 219.076164856998, 202.939246193182]),
+        (PPProp(0.5, 0.5), [142.224358557486, 200.002792575601, 184.333002751592]),
+    ],
+    ids=["forward", "diagonal", "coupled", "pp_prop"],
+)
+def test_streams_learn_a_kernel(method: Any, wanted: list[float]) -> None:
+    stream, found = streamed(method)
+    close(found.gradient["K"], wanted)
+    close(stream.gradient["K"], wanted)
+    row = stream.report[0]
+    assert row.parameter == "K"
+    assert row.exact == (method == Exact())
+    assert row.shape[0] in (3, 6)
+    assert f"{row.bytes} bytes" in str(stream.report)
+    assert stream.level == 5
+
+
+def test_windows_are_exact_where_the_trace_is() -> None:
+    for window in (2, 5):
+        close(streamed("forward", window=window)[1].gradient["K"], streamed(Exact())[1].gradient["K"], 1e-11)
+    short, full = (streamed("d_rtrl", window=k)[1].gradient["K"] for k in (2, 5))
+    close(full, [231.410453824489, 308.152471225056, 288.467146643608], 1e-11)
+    assert np.abs(short - full).max() > 0.1, "a full window proves nothing of the rule"
+
+
+def test_memory_does_not_grow_with_the_steps() -> None:
+    """Temporary memory of compiled gradients at 16 and at 1024 steps."""
+
+    def temporary(adjoint: Any, levels: int) -> int:
+        def loss(nu: Any) -> Any:
+            return half_square(fd.solve(heat(levels), nu=nu, adjoint=adjoint, save=fd.final())["u"])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fd.FdsolveWarning)
+            found = jax.jit(jax.grad(loss)).lower(0.2).compile().memory_analysis()
+        assert found is not None
+        return int(found.temp_size_in_bytes)
+
+    for adjoint in (fd.adjoint.Forward(), fd.adjoint.Online("d_rtrl"), fd.adjoint.Online("uoro", samples=2)):
+        assert temporary(adjoint, 17) == temporary(adjoint, 1025), adjoint
+    assert temporary(fd.adjoint.Full(), 1025) > 30 * temporary(fd.adjoint.Full(), 17)
+
+
+def test_streams_forget_update_and_end() -> None:
+    stream = fd.online(heat(4), dict(nu=0.2), loss=lambda state, data: data * half_square(state["u"]))
+    assert float(stream.gradient["nu"]) == 0
+    first = stream.step(1.0)
+    assert float(jnp.abs(first.gradient["nu"])) > 0
+    size = stream.bytes
+    stream.forget()
+    assert float(stream.loss) == 0
+    stream.update(nu=0.1)
+    second = stream.step(1.0)
+    u = U0 + 0.2 * (np.roll(U0, 1) - 2 * U0 + np.roll(U0, -1))
+    np.testing.assert_allclose(second.state["u"], u + 0.1 * (np.roll(u, 1) - 2 * u + np.roll(u, -1)), rtol=1e-13)
+    np.testing.assert_allclose(stream.loss, second.loss)
+    assert float(stream.parameters["nu"]) == 0.1
+    stream.step(1.0)
+    assert stream.bytes == size
+    with pytest.raises(fd.RunError, match=r"time axis ends at level 3"):
+        stream.step(1.0)
+    with pytest.raises(fd.DeclarationError, match="`mu` is not followed; the parameters are nu"):
+        stream.update(mu=1.0)
+    with pytest.raises(fd.DeclarationError, match=r"data have the form .* at every step, got"):
+        stream.step(np.ones(3))
+
+
+def test_initial_values_are_followed() -> None:
+    """A parameter of the first level alone: exact by forward, refused by traces of inputs."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 3.0, num=4), x=fd.Axis(0.0, 8.0, num=8, periodic=True)))
+    u[...] = lambda u, b: 0.5 * u["t-1"] + b * u["t-1", "x+1"]
+    u[0] = lambda x, a: a * jnp.sin(2 * np.pi * x / 8)
+
+    def by_reversal(a: Any, b: Any) -> Any:
+        return half_square(fd.solve(u, a=a, b=b, save=fd.every(1))["u"][1:])
+
+    expected = jax.grad(by_reversal, argnums=(0, 1))(0.7, 0.3)
+    stream = fd.online(u, dict(a=0.7, b=0.3), loss=lambda state, data: half_square(state["u"]))
+    for _ in range(3):
+        found = stream.step()
+    close(found.gradient["a"], expected[0], 1e-12)
+    close(found.gradient["b"], expected[1], 1e-12)
+    both = jax.grad(lambda a, b: half_square(fd.solve(u, a=a, b=b, adjoint=fd.adjoint.Forward())["u"][1:]), (0, 1))
+    close(both(0.7, 0.3), expected, 1e-12)
+
+
+def wave(levels: int = 4) -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=levels), x=fd.Axis(0.0, 1.0, num=8, periodic=True)))
+    u[...] = lambda u, c: 2 * u["t-1"] - u["t-2"] + c * (u["t-1", "x+1"] - 2 * u["t-1"] + u["t-1", "x-1"])
+    u[0] = u[1] = lambda x: jnp.sin(2 * np.pi * x)
+    return u
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    def loss(state: Any, data: Any) -> Any:
+        return half_square(state["u"])
+
+    with pytest.raises(fd.DeclarationError, match=r'"d_rtrl" is not for waves.*two levels back.*method="forward"'):
+        fd.online(wave(), dict(c=0.1), loss=loss, method="d_rtrl")
+    with pytest.raises(fd.DeclarationError, match=r"method= is one of \"forward\", .*got 'rtrl'"):
+        fd.online(heat(), dict(nu=0.2), loss=loss, method="rtrl")
+    with pytest.raises(fd.DeclarationError, match=r'the method "snap" takes n=; got rule='):
+        fd.online(heat(), dict(nu=0.2), loss=loss, method="snap", rule="coupled")
+    with pytest.raises(fd.DeclarationError, match=r"`nu` has dtype int"):
+        fd.online(heat(), dict(nu=2), loss=loss)
+    with pytest.raises(fd.RunError, match=r"16 entries of parameters would take \d+ bytes.*Checkpointed"):
+        jax.grad(lambda k: half_square(fd.solve(faces(), k=k, adjoint=fd.adjoint.Forward(memory=100))["u"]))(KAPPA)
+    with pytest.raises(fd.DeclarationError, match="memory= is a number of bytes"):
+        fd.adjoint.Forward(memory=0)
+    with pytest.raises(fd.DeclarationError, match="SnAp: n= is a number of steps"):
+        SnAp(0)
+    with pytest.raises(fd.DeclarationError, match='rule= is "diagonal" or "coupled"'):
+        DRTRL("full")
+
+
+def test_parameters_beside_the_field_are_no_silent_zero() -> None:
+    """A slope at the wall enters by ghosts only; the diagonal trace refuses it, and otherwise= follows it exactly."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.03, num=4), x=fd.Axis(0.0, 1.0, num=6)))
+    u[...] = fd.rate(lambda u, nu: nu * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.cos(x)
+    u[dict(x=0)], u[dict(x=-1)] = fd.boundary.Neumann(lambda g: g), fd.boundary.Dirichlet(0.0)
+    params = dict(nu=0.1, g=0.4)
+
+    def loss(state: Any, data: Any) -> Any:
+        return half_square(state["u"])
+
+    expected = jax.grad(lambda p: half_square(fd.solve(u, stepper=fd.schemes.Euler(), **p)["u"][1:]))(
+        {k: jnp.asarray(v) for k, v in params.items()}
+    )
+    stream = fd.online(u, params, loss=loss, stepper=fd.schemes.Euler())
+    for _ in range(3):
+        found = stream.step()
+    for name in params:
+        close(found.gradient[name], expected[name], 1e-11)
+        assert abs(float(expected[name])) > 0
