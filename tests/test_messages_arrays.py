@@ -160,18 +160,20 @@ ON = "Rule `DataArray(x)` on u[0]"
 RESAMPLE = "To resample it linearly write fd.interpolate(dataarray)."
 DATAARRAYS = {
     "unknown dimension": undeclared(
-        "Rule `DataArray(z)` on u[0]: the DataArray has a dimension `z`; the axes are t, x.",
+        "Rule `DataArray(z)` on u[0]: the DataArray has a dimension `z`; the axes are t, x. Take one of it, "
+        "dataarray.isel(z=0), or rename it: dataarray.rename(z=...).",
         ruled(keep, initial=line([0, 1], "z")),
     ),
     "other coordinates": undeclared(
-        f"{ON}: the DataArray has no entry at x = 0.2 (its `x` runs from 0 to 2 with 6 entries); 3 of the region's 6 "
+        f"{ON}: the DataArray has no entry at x = 0.2 (its `x` runs from 0 to 2 with 6 entries, the axis from 0 to 1 "
+        f"with 6); 3 of the region's 6 "
         f"coordinates differ. {RESAMPLE}",
         ruled(keep, initial=line(np.linspace(0, 2, 6))),
     ),
     "missing levels": undeclared(
         "Rule `DataArray(t)` on u[dict(x=0)]: the DataArray has no entry at t = 0.75 (its `t` runs from 0 to 0.5 "
-        "with 3 "
-        f"entries); 2 of the region's 5 coordinates differ. {RESAMPLE}",
+        "with 3 entries, the axis from 0 to 1 with 5); 2 of the region's 5 coordinates differ. It does not reach them: "
+        "give it these coordinates as well, or assign to a region that it covers.",
         with_line(dict(x=0), line([0.0, 0.25, 0.5], "t")),
     ),
     "finer coordinates": undeclared(
@@ -217,7 +219,8 @@ DATAARRAYS = {
         assign(0, xr.DataArray(np.array(list("abcdef")), dims="x")),
     ),
     "a parameter with other coordinates": undeclared(
-        "The parameter `k`: the DataArray has no entry at x = 0.2 (its `x` runs from 0 to 2 with 6 entries); 3 of the "
+        "The parameter `k`: the DataArray has no entry at x = 0.2 (its `x` runs from 0 to 2 with 6 entries, the axis "
+        "from 0 to 1 with 6); 3 of the "
         f"region's 6 coordinates differ. {RESAMPLE}",
         ruled(lambda u, k: u["t-1"] * k[...], k=line(np.linspace(0, 2, 6))),
     ),

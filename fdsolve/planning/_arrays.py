@@ -1,7 +1,6 @@
 """Arrays and DataArrays given by users, matched to the axes of the grid."""
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,16 +10,9 @@ from jax.core import Tracer
 
 from ..errors import DeclarationError, FdsolveWarning
 from ..field import AbstractBoundary, Along, Assignment, Interpolate
-from ..grid import Time
 from ..region import Box, Coordinates, Index, Layout
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """An array over whole axes of a layout; entries outside the region it was given for have no meaning."""
-
-    axes: tuple[str, ...]
-    array: Any
+from ._dataarrays import Labelled, label_dataarray, spread
+from ._dataarrays import axis_coordinates as axis_coordinates
 
 
 def label_assigned(value: Any, assignment: Assignment, layout: Layout, what: str) -> Labelled | None:
@@ -82,7 +74,7 @@ def _label_along(value: Along, layout: Layout, what: str, needed: dict[str, np.n
                 + (f", the region {needed[name].size}." if needed[name].size < size else ".")
             )
         if length != size:
-            array = _spread(array, position, needed[name], size)
+            array = spread(array, position, needed[name], size)
     return Labelled(order, array)
 
 
@@ -108,42 +100,7 @@ def _embed(value: Any, selection: Any, layout: Layout, what: str) -> Labelled:
     for position, name in enumerate(axes):
         if np.unique(by_name[name]).size < by_name[name].size:
             raise DeclarationError(f"{what}: a point of axis `{name}` is named more than once, for several values.")
-        array = _spread(array, position, by_name[name], layout.shape[layout.names.index(name)])
-    return Labelled(axes, array)
-
-
-def _spread(array: Any, position: int, places: np.ndarray, size: int) -> Any:
-    """The array with its entries at `places` of an axis of `size`, and elsewhere the entry before (or the first).
-
-    What lies elsewhere is no value of the region, but the stages of a step from the level before the region's first
-    one interpolate from there: they find the first entry.
-    """
-    if np.array_equal(places, np.arange(size)):
-        return array
-    order = np.argsort(places)
-    before = np.searchsorted(places[order], np.arange(size), side="right") - 1
-    return jnp.take(jnp.asarray(array), order[np.maximum(before, 0)], axis=position)
-
-
-def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.ndarray]) -> Labelled:
-    """A DataArray matched by dimension name and coordinate; `needed` are the positions that must be there."""
-    resample = isinstance(value, Interpolate)
-    source = value.array if resample else value
-    unknown = [str(dim) for dim in source.dims if dim not in layout.names]
-    if unknown:
-        raise DeclarationError(
-            f"{what}: the DataArray has a dimension `{unknown[0]}`; the axes are {', '.join(layout.names)}."
-        )
-    axes = tuple(name for name in layout.names if name in source.dims)
-    array = np.asarray(source.transpose(*axes).data)
-    for position, name in enumerate(axes):
-        size = layout.shape[layout.names.index(name)]
-        coordinates = source.coords[name].values if name in source.coords else None
-        if resample:
-            array = _resample(array, position, coordinates, layout, name, what)
-            continue
-        places = _match(coordinates, array.shape[position], layout, name, needed[name], what)
-        array = np.asarray(_spread(array, position, places, size))
+        array = spread(array, position, by_name[name], layout.shape[layout.names.index(name)])
     return Labelled(axes, array)
 
 
@@ -187,93 +144,3 @@ def warn_of_gaps(array: Any, axes: tuple[str, ...], assignment: Assignment, layo
             FdsolveWarning,
             stacklevel=2,
         )
-
-
-def axis_coordinates(layout: Layout, name: str) -> np.ndarray:
-    """Coordinates of all points of a layout on an axis, as numbers."""
-    owner = layout.grid.axes[name]
-    return (
-        owner.points
-        if isinstance(owner, Time)
-        else owner.positions(name in layout.faces, 0, owner.size(name in layout.faces))
-    )
-
-
-def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -> np.ndarray:
-    if np.issubdtype(coordinates.dtype, np.datetime64):
-        owner = layout.grid.axes[name]
-        if not isinstance(owner, Time):
-            raise DeclarationError(f"{what}: axis `{name}` is no time axis, but the DataArray has datetimes on it.")
-        try:
-            numbers = owner.to_number(coordinates)
-        except DeclarationError as error:
-            raise DeclarationError(f"{what}: the DataArray has datetimes along `{name}`. {error}") from None
-    elif coordinates.dtype.kind in "iuf":
-        numbers = np.asarray(coordinates, float)
-    else:
-        raise DeclarationError(
-            f"{what}: the DataArray's coordinates along `{name}` are of dtype {coordinates.dtype}; numbers or "
-            f"datetimes "
-            f"are wanted."
-        )
-    once, counts = np.unique(numbers, return_counts=True)
-    if not np.isfinite(numbers).all() or (counts > 1).any():
-        wrong = f"{once[counts > 1][0]:g} twice" if np.isfinite(numbers).all() else "nan or inf"
-        raise DeclarationError(
-            f"{what}: the DataArray has {wrong} among its coordinates along `{name}`; give each coordinate once."
-        )
-    return numbers
-
-
-def _match(
-    coordinates: np.ndarray | None, length: int, layout: Layout, name: str, needed: np.ndarray, what: str
-) -> np.ndarray:
-    size = layout.shape[layout.names.index(name)]
-    if coordinates is None:
-        if length == size:
-            return np.arange(size)
-        if length == needed.size:
-            return needed
-        raise DeclarationError(
-            f"{what}: the DataArray has {length} entries along `{name}`; the region has {needed.size}."
-        )
-    numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
-    step = np.min(np.diff(own)) if own.size > 1 else 1.0
-    places = np.clip(np.searchsorted(own, numbers), 0, size - 1)
-    left = np.clip(places - 1, 0, size - 1)
-    places = np.where(np.abs(own[left] - numbers) < np.abs(own[places] - numbers), left, places)
-    wrong = np.abs(own[places] - numbers) > 1e-6 * step
-    missing = np.setdiff1d(needed, places[~wrong])
-    if missing.size:
-        raise DeclarationError(
-            f"{what}: the DataArray has no entry at {name} = {own[missing[0]]:g} (its `{name}` runs from "
-            f"{numbers.min():g} to {numbers.max():g} with {length} entries); {missing.size} of the region's "
-            f"{needed.size} coordinates differ. To resample it linearly write fd.interpolate(dataarray)."
-        )
-    if wrong.any():
-        raise DeclarationError(
-            f"{what}: the DataArray's coordinate {name} = {numbers[wrong][0]:g} is no point of the axis; select the "
-            f"grid's coordinates first, or write fd.interpolate(dataarray)."
-        )
-    return places
-
-
-def _resample(
-    array: np.ndarray, position: int, coordinates: np.ndarray | None, layout: Layout, name: str, what: str
-) -> np.ndarray:
-    if coordinates is None:
-        raise DeclarationError(f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none.")
-    numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
-    order = np.argsort(numbers)
-    numbers, array = numbers[order], np.take(array, order, axis=position)
-    slack = 1e-6 * (own[1] - own[0]) if own.size > 1 else 0.0
-    if own.min() < numbers[0] - slack or own.max() > numbers[-1] + slack:
-        raise DeclarationError(
-            f"{what}: fd.interpolate does not extrapolate: axis `{name}` runs from {own.min():g} to {own.max():g}, "
-            f"the DataArray from {numbers[0]:g} to {numbers[-1]:g}."
-        )
-    right = np.clip(np.searchsorted(numbers, own), 1, numbers.size - 1)
-    share = np.clip((own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
-    shape = [-1 if a == position else 1 for a in range(array.ndim)]
-    share = share.reshape(shape)
-    return np.take(array, right - 1, axis=position) * (1 - share) + np.take(array, right, axis=position) * share

@@ -1,0 +1,95 @@
+"""DataArrays in: matched by coordinate or resampled, from files and solutions; what is said where they do not fit."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import fdsolve as fd
+
+
+def solve(rule, time=None, boundary=None, **axes):
+    """A field that keeps what it begins with, or takes a boundary series."""
+    grid = fd.Grid(t=time or fd.Time(0.0, 1.0, num=5), x=fd.Axis(0.0, 1.0, 5, units="m", **axes))
+    u = fd.Field("u", grid)
+    u[...] = lambda u: u["t-1"]
+    u[0] = rule
+    if boundary is not None:
+        u[dict(x=0, t=slice(1, None))] = boundary
+    return np.asarray(fd.solve(u)["u"])
+
+
+def line(x, values=None, **attrs):
+    x = np.asarray(x)
+    return xr.DataArray(3 * x + 1 if values is None else values, dims="x", coords={"x": ("x", x, attrs)})
+
+
+POINTS = np.linspace(0.0, 1.0, 5)
+
+
+@pytest.mark.parametrize("x", [[0.0, 1.0], [1.0, 0.0], [0.7, -0.5, 2.0, 0.1], POINTS])
+def test_resampling_is_linear_whichever_way_coordinates_run(x):
+    np.testing.assert_allclose(solve(fd.interpolate(line(x)))[0], 3 * POINTS + 1)
+
+
+def test_series_of_datetimes_and_of_numbers_at_a_boundary():
+    time = fd.Time(0.0, 2.0, num=5, since="2016-06-01", units="h")
+    stamps = np.datetime64("2016-06-01", "ns") + np.array([3, 0, 1]) * np.timedelta64(1, "h")
+    for coordinates in (stamps, np.array([3.0, 0.0, 1.0])):
+        series = xr.DataArray([40.0, 10.0, 20.0], dims="t", coords=dict(t=coordinates))
+        found = solve(0.0, time, fd.interpolate(series))[1:, 0]
+        np.testing.assert_allclose(found, [15.0, 20.0, 25.0, 30.0])
+
+
+def test_a_periodic_axis_goes_on_with_its_first_entries():
+    x = np.linspace(0.0, 1.0, 5, endpoint=False)
+    shifted = line([0.1, 0.3, 0.5, 0.7, 0.9], np.array([1.0, 3.0, 5.0, 7.0, 9.0]))
+    found = solve(fd.interpolate(shifted), periodic=True)[0]
+    np.testing.assert_allclose(found, np.where(x == 0, 5.0, 10 * x))
+
+
+def test_only_the_region_must_be_covered():
+    grid = fd.Grid(x=fd.Axis(0.0, 1.0, 5))
+    u = fd.Field("u", grid)
+    u[...] = -1.0
+    u[dict(x=slice(1, 3))] = fd.interpolate(line([0.2, 0.6]))
+    np.testing.assert_allclose(fd.solve(u)["u"], [-1.0, 1.75, 2.5, -1.0, -1.0])
+
+
+def test_missing_dimensions_are_repeated_and_files_go_in_again(tmp_path):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, 4, cells=True), y=fd.Axis(0.0, 1.0, 3))
+    p, u = fd.Field("p", grid), fd.Field("u", grid, at=dict(x="face"))
+    p[...] = lambda x, y, t: x + y * t
+    u[...] = lambda x, t: x * t
+    path = fd.to_zarr(fd.solve([p, u]), tmp_path / "run.zarr")
+    with fd.open_dataset(path) as run:
+        p[0] = run.p.isel(t=-1)
+        p[1:] = lambda p, u, k: p["t-1"] + 0 * k[...]
+        u[0] = run.u.isel(t=-1, y=0)  # the dimension is x_face; y is missing
+        u[1:] = lambda u: u["t-1"]
+        again = fd.solve([p, u], k=run.p.isel(t=1))
+        np.testing.assert_array_equal(again["p"][2], run.p[-1])
+        np.testing.assert_array_equal(again["u"][2], run.u[-1])
+        p[0] = run.u.isel(t=-1)
+        with pytest.raises(fd.DeclarationError, match=r"lies on faces of axis `x` .* rename\(x_face='x'\)"):
+            fd.solve([p, u], k=run.p.isel(t=1))
+
+
+def test_gaps_are_refused_where_they_would_spread():
+    with pytest.raises(fd.DeclarationError, match=r"1 of 3 values are nan, the first at x = 0\.5\. Fill them first"):
+        solve(fd.interpolate(line([0.0, 0.5, 1.0], np.array([1.0, np.nan, 2.0]))))
+
+
+def test_units_that_differ_are_told():
+    with pytest.warns(fd.FdsolveWarning, match=r'its units are "km", those of the axis "m"\. Convert them first'):
+        solve(fd.interpolate(line([0.0, 2.0], units="km")))
+    with pytest.raises(fd.DeclarationError, match=r'the axis from 0 to 1 with 5; its units are "km"'):
+        solve(line(POINTS / 1000, units="km"))
+    np.testing.assert_allclose(solve(fd.interpolate(line([0.0, 1.0], units="metres")))[0], 3 * POINTS + 1)
+
+
+def test_a_single_entry_is_that_everywhere_it_may_be():
+    grid = fd.Grid(x=fd.Axis(0.0, 1.0, 3), y=fd.Axis(0.0, 1.0, 1, cells=True))
+    u = fd.Field("u", grid)
+    both = xr.DataArray([[1.0], [3.0]], dims=("x", "y"), coords=dict(x=[0.0, 1.0], y=[0.5]))
+    u[...] = fd.interpolate(both)
+    np.testing.assert_allclose(fd.solve(u)["u"], [[1.0], [2.0], [3.0]])
