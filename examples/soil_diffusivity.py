@@ -1,6 +1,6 @@
 """Which diffusivity has the soil at Fargo? One value, and a profile with its uncertainty, inverted from a real record.
 
-T_t = (D T_z)_z from 5 to 225 cm over two summer months by Crank–Nicolson steps of an hour, with the hourly record of the
+T_t = (D T_z)_z from 5 to 225 cm over two summer months by Crank–Nicolson steps of an hour, with the record of the
 shallowest and the deepest sensor as boundary values. The twelve sensors between are the observations: missing hours
 weigh nothing. One value fits them to 0.404 °C; log D piecewise linear between six depths to 0.263 °C. The record is of
 the North Dakota Agricultural Weather Network; give its path, or have it in ../shared/data beside the repository.
@@ -31,8 +31,8 @@ depths = [float(name.removeprefix("T").removesuffix("cm")) / 100 for name in tab
 record = xr.DataArray(table.to_numpy(), dict(t=table.index.to_numpy(), z=depths), ("t", "z"), name="T")
 driven = record.copy(data=table.interpolate(limit_direction="both").to_numpy())  # walls and start want every hour
 
-end, first = 3600.0 * (record.t.size - 1), str(record.t.values[0])
-grid = fd.Grid(t=fd.Time(0.0, end, step=3600.0, since=first, units="s"), z=fd.Axis(depths[0], depths[-1], 89, units="m"))
+hours = fd.Time(0.0, 3600.0 * (record.t.size - 1), step=3600.0, since=str(record.t.values[0]), units="s")
+grid = fd.Grid(t=hours, z=fd.Axis(depths[0], depths[-1], 89, units="m"))
 T = fd.Field("T", grid, units="°C")
 T[...] = fd.rate(lambda T, diffusivity: fd.schemes.divergence(diffusivity, T))
 T[dict(z=0)] = fd.boundary.Dirichlet(fd.interpolate(driven.isel(z=0, drop=True)))
@@ -65,7 +65,7 @@ if path == beside:
 D, sigma = profile.to_xarray().D, profile.standard_deviation().D
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 left.axvline(1e7 * float(one.parameters["D"]), color="0.6", label=f"one value, RMSE {rmse(one):.3f} °C")
-left.errorbar(1e7 * D, 100 * knots, xerr=2e7 * sigma, fmt="o-", color="#b5367a", label=f"profile, {rmse(profile):.3f} °C")
+left.errorbar(1e7 * D, 100 * knots, xerr=2e7 * sigma, fmt="o-", color="#b5367a", label=f"six, {rmse(profile):.3f} °C")
 left.set(xlabel="diffusivity (10⁻⁷ m²/s), two standard deviations", ylabel="depth (cm)", ylim=(230, 0))
 left.legend(frameon=False)
 right.plot(one.history.loss, "o-", color="0.6", label="one value")
@@ -74,4 +74,4 @@ right.set(xlabel="iteration", ylabel="½ ‖residuals‖² (°C²)", yscale="log
 right.legend(frameon=False)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/soil_diffusivity.png", dpi=150)
-print(f"soil: D = {float(one.parameters['D']):.3e} m²/s, {rmse(one):.4f} °C; profile {rmse(profile):.4f} °C; out/soil_diffusivity.png")
+print(f"soil: one value {rmse(one):.4f} °C, profile {rmse(profile):.4f} °C; picture in out/soil_diffusivity.png")

@@ -13,6 +13,7 @@ from ._names import named_leaves
 from ._objective import to_vector
 
 NUM_STEPS = 8
+EACH = "each"
 FLOOR = 200.0  # roundings of the function's value below which a remainder tells nothing
 SLOPE = {8: 1.9, 4: 1.8}  # least slope by bytes of a number; exact derivatives have 2, or more at special points
 MATCH = {8: 1e-10, 4: 1e-3}  # of the dot-product test
@@ -20,9 +21,13 @@ MATCH = {8: 1e-10, 4: 1e-3}  # of the dot-product test
 
 @dataclass(frozen=True)
 class Row:
-    """One direction: steps h, remainders ‖f(x + hv) − f(x) − hJv‖, their slopes (nan below rounding), the mismatch
-    |⟨Jv, w⟩ − ⟨v, Jᵀw⟩|/(‖Jv‖‖w‖), the verdict ("pass", "fail" or "kink") and what it rests on."""
+    """One direction, `along` one parameter or "all".
 
+    `steps` are h, `remainders` ‖f(x + hv) − f(x) − hJv‖, `slopes` theirs (nan below rounding), `mismatch` is
+    |⟨Jv, w⟩ − ⟨v, Jᵀw⟩|/(‖Jv‖‖w‖); `verdict` "pass", "fail" or "kink", and `reason` what it rests on.
+    """
+
+    along: str
     steps: tuple[float, ...]
     remainders: tuple[float, ...]
     slopes: tuple[float, ...]
@@ -47,7 +52,8 @@ class GradientTable:
         lines = [f"Gradient {'passes' if self else 'FAILS'}: {count} of {len(self.rows)} directions pass"]
         lines[0] += f", {kinks} cross a kink" if kinks else ""
         for number, row in enumerate(self.rows):
-            lines.append(f"direction {number}: {row.verdict}, {row.reason}; ⟨Jv,w⟩ − ⟨v,Jᵀw⟩: {row.mismatch:.0e}")
+            lines.append(f"direction {number}, along {row.along}: {row.verdict}, {row.reason}")
+            lines[-1] += f"; ⟨Jv,w⟩ − ⟨v,Jᵀw⟩: {row.mismatch:.0e}"
             lines.append("   h         " + " ".join(f"{h:8.1e}" for h in row.steps))
             lines.append("   remainder " + " ".join(f"{r:8.1e}" for r in row.remainders))
             shown = (f"{s:8.2f}" if np.isfinite(s) else f"{'–':>8}" for s in (np.nan, *row.slopes))
@@ -67,7 +73,8 @@ def check_gradient(
     Arguments:
         loss: a function of a pytree; it may return a scalar or any pytree of arrays.
         at: x, a pytree of real floating arrays.
-        directions: how many random directions, each entry of the size of its parameter.
+        directions: how many random directions, each entry of the size of its parameter; or "each": one along each
+            parameter by itself, which tells whose derivative is wrong.
         step: the largest h, relative to the parameters; 0.1 in double precision, 0.5 in single.
         slope, match: the least slope and the largest relative mismatch; 1.9 and 1e-10 (1.8 and 1e-3 in single).
         seed: of the directions.
@@ -81,14 +88,20 @@ def check_gradient(
     point = _Point.of(loss, at)
     size = point.bytes
     limits = (SLOPE[size] if slope is None else float(slope), MATCH[size] if match is None else float(match))
-    if isinstance(directions, bool) or not isinstance(directions, int) or directions < 1:
-        raise DeclarationError(f"directions= is a whole number of at least 1, got {directions!r}.")
+    each = isinstance(directions, str) and directions == EACH
+    if not each and (isinstance(directions, bool) or not isinstance(directions, int) or directions < 1):
+        raise DeclarationError(f'directions= is a whole number of at least 1, or "{EACH}", got {directions!r}.')
     first = float(step) if step is not None else {8: 0.1, 4: 0.5}[size]
-    draw = np.random.default_rng(seed)
-    vectors = draw.standard_normal((directions, point.vector.size)) * point.sizes
-    duals = draw.standard_normal((directions, point.shape.size))
+    draw, count = np.random.default_rng(seed), len(point.leaves) if each else directions
+    vectors = draw.standard_normal((count, point.vector.size)) * point.sizes
+    duals = draw.standard_normal((count, point.shape.size))
+    if each:
+        owners = np.repeat(np.arange(count), list(point.leaves.values()))
+        vectors = np.where(owners == np.arange(count)[:, None], vectors, 0.0)
     measured = point.measure(vectors, duals, first * 0.5 ** np.arange(NUM_STEPS))
-    rows = [_judge(one, first, limits, float(np.finfo(point.vector.dtype).eps)) for one in measured]
+    along = list(point.leaves) if each else ["all"] * count
+    eps = float(np.finfo(point.vector.dtype).eps)
+    rows = [_judge(one, name, first, limits, eps) for one, name in zip(measured, along, strict=True)]
     notes = point.explain() if any(row.verdict == "kink" or "not finite" in row.reason for row in rows) else ()
     return GradientTable(tuple(rows), tuple(notes))
 
@@ -112,6 +125,7 @@ class _Point:
     vector: jax.Array
     sizes: np.ndarray
     names: tuple[str, ...]
+    leaves: dict[str, int]  # how many entries each has
     shape: Any
 
     @property
@@ -150,7 +164,14 @@ class _Point:
             for name, leaf in leaves.items()
             for k in range(leaf.size)
         )
-        return cls(function, vector, sizes, names, jax.eval_shape(function, vector))
+        return cls(
+            function,
+            vector,
+            sizes,
+            names,
+            {k: leaf.size for k, leaf in leaves.items()},
+            jax.eval_shape(function, vector),
+        )
 
     def measure(self, vectors: np.ndarray, duals: np.ndarray, steps: np.ndarray) -> list[_Measured]:
         """What is found along each direction; the function is compiled once for all its values."""
@@ -232,7 +253,7 @@ def _bends(one: _Measured, eps: float) -> float | None:
     return float(slopes[-1]) if (slopes < 1.3).all() else None
 
 
-def _judge(one: _Measured, first: float, limits: tuple[float, float], eps: float) -> Row:
+def _judge(one: _Measured, along: str, first: float, limits: tuple[float, float], eps: float) -> Row:
     """The verdict of a direction."""
     least, match = limits
     steps = first * 0.5 ** np.arange(len(one.above))
@@ -255,4 +276,4 @@ def _judge(one: _Measured, first: float, limits: tuple[float, float], eps: float
         verdict, reason = "fail", f"Taylor slope {known[-1]:.2f}, {least:g} is wanted"
     else:
         verdict, reason = "pass", f"Taylor slope {known[-1]:.2f}"
-    return Row(tuple(steps), tuple(one.above), tuple(slopes), one.mismatch, verdict, reason)
+    return Row(along, tuple(steps), tuple(one.above), tuple(slopes), one.mismatch, verdict, reason)

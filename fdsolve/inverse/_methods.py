@@ -78,6 +78,8 @@ class Optimistix(AbstractMethod):
         equinox, solver = load("equinox", "fd.invert"), self.make(vector.size)
         sharpen = math.sqrt(2 / DAMPING) / steepness if self.least_squares else 1.0
         value = (lambda v: objective.residuals(v) * sharpen) if self.least_squares else objective.loss
+        if self.least_squares and vector.size <= DENSE:
+            value = _with_dense_jacobian(value)
         unit = sharpen**2 if self.least_squares else 1.0
         shape, tags = jax.eval_shape(value, vector), frozenset()
 
@@ -114,6 +116,28 @@ class Optimistix(AbstractMethod):
             return Report(v, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
 
         return advance
+
+
+def _with_dense_jacobian(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+    """The function with its Jacobian made once, as a matrix: what a solver then does with it costs no compilation."""
+
+    @jax.custom_jvp
+    def dense(v: jax.Array) -> jax.Array:
+        return function(v)
+
+    @dense.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (v,), (change,) = primals, tangents
+        try:
+            value, forward = jax.linearize(function, v)
+            matrix = jax.vmap(forward, out_axes=1)(jnp.eye(v.size, dtype=v.dtype))
+        except TypeError as error:  # a derivative of the user's own, in reverse alone
+            if "custom_vjp" not in str(error):
+                raise
+            value, matrix = function(v), jax.jacrev(function)(v)
+        return value, matrix @ change
+
+    return dense
 
 
 def _seen(state: Any, function: Any, vector: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -58,13 +58,16 @@ class Objective:
         parts = [to_vector(term.residuals(parameters), self.space.dtype) for term in self.terms if term.is_residuals]
         return jnp.concatenate([jnp.zeros(0, self.space.dtype), *parts])
 
-    def loss(self, vector: jax.Array, subset: Any = NO_SUBSET) -> jax.Array:
-        """Loss and regularisation, over the unit."""
-        parameters = self.space.parameters(vector)
-        total = self.data_loss(vector, subset)
+    def prior_loss(self, vector: jax.Array) -> jax.Array:
+        """The terms of regularisation, as they are."""
+        parameters, total = self.space.parameters(vector), jnp.zeros((), self.space.dtype)
         for term in self.terms:
             total = total + jnp.asarray(term(parameters)).astype(self.space.dtype).reshape(())
-        return total / self.unit
+        return total
+
+    def loss(self, vector: jax.Array, subset: Any = NO_SUBSET) -> jax.Array:
+        """Loss and regularisation, over the unit."""
+        return (self.data_loss(vector, subset) + self.prior_loss(vector)) / self.unit
 
 
 def is_scalar(shape: Any) -> bool:
@@ -138,10 +141,10 @@ def check_start(objective: Objective, vector: jax.Array, subset: Any) -> tuple[f
     _check_gradient(objective, np.asarray(slope), own, vector, subset)
     if not objective.terms:
         return float(value), np.asarray(slope)
-    whole, gradient = jax.jit(jax.value_and_grad(objective.loss))(vector, subset)
-    if not np.isfinite(whole) or not np.isfinite(gradient).all():
+    extra, change = jax.jit(jax.value_and_grad(objective.prior_loss))(vector)
+    if not np.isfinite(extra) or not np.isfinite(change).all():
         raise DeclarationError("The regularisation of the initial parameters, or its gradient, is not finite.")
-    return float(whole), np.asarray(gradient)
+    return float(value) + float(extra), np.asarray(slope) + np.asarray(change)
 
 
 def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subset: Any) -> None:

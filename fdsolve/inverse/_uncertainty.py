@@ -81,7 +81,7 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
             f"The matrix of {vector.size} parameters would take {vector.size**2 / 2**27:.1f} GiB; {MOST} parameters at "
             f"most are served. Describe the field by fewer numbers."
         )
-    data = _jacobian(objective.data_residuals, vector)
+    residuals, data = _jacobian(objective.data_residuals, vector)
     prior = _normal(objective.prior_residuals, vector)
     slopes = np.concatenate(
         [
@@ -89,33 +89,32 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
             for leaf, part in zip(objective.space.leaves, objective.space.split(vector), strict=True)
         ]
     ).astype(float)
-    residuals = np.asarray(jax.jit(objective.data_residuals)(vector), float)
     return Quadratic(data.T @ data, prior, slopes, residuals)
 
 
-def _jacobian(function: Any, vector: jax.Array) -> np.ndarray:
-    """J, (residuals, size): column by column, or row by row where there are fewer rows."""
+def _jacobian(function: Any, vector: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+    """r, (num,), and J, (num, size): column by column, or row by row where there are fewer rows."""
     shape = jax.eval_shape(function, vector)
     if shape.size == 0:
-        return np.zeros((0, vector.size))
+        return np.zeros(0), np.zeros((0, vector.size))
     rows = shape.size < vector.size
     count = shape.size if rows else vector.size
 
     @jax.jit
-    def some(basis: jax.Array) -> jax.Array:
+    def some(basis: jax.Array) -> tuple[jax.Array, jax.Array]:
         if rows:
-            back = jax.vjp(function, vector)[1]
-            return jax.vmap(lambda one: back(one)[0])(basis)
-        forward = jax.linearize(function, vector)[1]
-        return jax.vmap(forward)(basis)
+            value, back = jax.vjp(function, vector)
+            return value, jax.vmap(lambda one: back(one)[0])(basis)
+        value, forward = jax.linearize(function, vector)
+        return value, jax.vmap(forward)(basis)
 
     step = min(CHUNK, count)
-    parts = []
+    parts, value = [], np.zeros(0)
     for first in range(0, count, step):
-        basis = jnp.eye(step, count, first, shape.dtype if rows else vector.dtype)
-        parts.append(np.asarray(some(basis), float))
+        value, part = some(jnp.eye(step, count, first, shape.dtype if rows else vector.dtype))
+        parts.append(np.asarray(part, float))
     found = np.concatenate(parts)[:count]
-    return found if rows else found.T
+    return np.asarray(value, float), found if rows else found.T
 
 
 def _normal(function: Any, vector: jax.Array) -> np.ndarray:

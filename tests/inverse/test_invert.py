@@ -1,0 +1,165 @@
+"""Inversions of functions whose answer is known in closed form; what is refused; what is told."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import optimistix
+import pytest
+import xarray as xr
+
+import fdsolve as fd
+
+X = np.linspace(0.0, 1.0, 12)
+TRUE = dict(size=2e-7, slope=np.array([1.0, -3.0]))
+START = dict(size=1e-7, slope=np.array([0.5, -1.0]))
+
+
+def model(p):
+    return 1e7 * p["size"] * jnp.exp(p["slope"][0] * X) + p["slope"][1] * X
+
+
+DATA = model(TRUE) + 1e-3 * np.random.default_rng(0).standard_normal(X.size)
+
+
+def residuals(p):
+    return dict(a=model(p) - DATA)
+
+
+METHODS = [None, "gauss-newton", "bfgs", "l-bfgs", optimistix.BFGS(rtol=1e-9, atol=1e-9), optax.lbfgs()]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method)[:12])
+def test_each_method_finds_the_least_loss(method):
+    found = fd.invert(residuals, START, method=method, bounds=dict(size=(0, None)))
+    assert found.converged, found
+    np.testing.assert_allclose(found.parameters["size"], 2e-7, rtol=1e-3)
+    np.testing.assert_allclose(found.parameters["slope"], TRUE["slope"], rtol=5e-3)
+    assert found.loss < 1e-5 and found.history.loss[0] > 1 and found.history.loss.min() == found.loss
+
+
+def test_the_default_is_said_and_covariance_is_that_of_linear_regression():
+    matrix = np.stack([np.ones(12), X, X**2], 1)
+    values = matrix @ [1.0, 2.0, 3.0] + 0.1 * np.random.default_rng(1).standard_normal(12)
+    start = xr.DataArray(np.ones(3), dict(power=[0, 1, 2]), name="c")
+    found = fd.invert(lambda p: matrix @ p["c"] - values, dict(c=start))
+    assert repr(found).startswith("Inversion by Levenberg–Marquardt: converged")
+    best = np.linalg.solve(matrix.T @ matrix, matrix.T @ values)
+    np.testing.assert_allclose(found.to_xarray().c.sel(power=[0, 1, 2]), best, rtol=1e-7)
+    rest = values - matrix @ best
+    expected = np.linalg.inv(matrix.T @ matrix)
+    np.testing.assert_allclose(found.covariance(), expected * (rest @ rest) / 9, rtol=1e-6)
+    np.testing.assert_allclose(found.covariance(noise=0.2), 0.04 * expected, rtol=1e-6)
+    np.testing.assert_allclose(found.standard_deviation(1.0).c ** 2, np.diagonal(expected), rtol=1e-6)
+    np.testing.assert_allclose(found.resolution(), np.eye(3), atol=1e-8)
+    assert list(found.covariance().parameter.values) == ["c[0]", "c[1]", "c[2]"]
+    assert found.plot().get_yscale() == "log"
+
+
+def test_covariance_and_resolution_with_a_prior_through_a_transform():
+    """r = log p − 1, prior ½ · 4 (p − e)²: by p, J = 1/e and L = 2."""
+    found = fd.invert(
+        lambda p: jnp.atleast_1d(jnp.log(p["p"])) - 1.0,
+        dict(p=1.0),
+        transform=dict(p=fd.inverse.Exponential()),
+        regularise=fd.tikhonov(4.0, "p", order=0, prior=np.e),
+    )
+    data = np.exp(-2.0)
+    np.testing.assert_allclose(found.parameters["p"], np.e, rtol=1e-8)
+    np.testing.assert_allclose(found.covariance(noise=1.0).values, [[1 / (data + 4)]], rtol=1e-6)
+    np.testing.assert_allclose(found.resolution().values, [[data / (data + 4)]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("transform", "values"),
+    [
+        (fd.inverse.Softplus(1.0, 1e-7), [1.0 + 1e-9, 1.0 + 1e-6]),
+        (fd.inverse.Softplus(1.0, 2.0, above=False), [-50.0, 0.99]),
+        (fd.inverse.Logistic(-1.0, 3.0), [-0.999, 2.9]),
+        (fd.inverse.Exponential(), [1e-9, 1e9]),
+    ],
+)
+def test_transforms_there_and_back(transform, values):
+    values = jnp.array(values)
+    free = transform.to_free(values)
+    np.testing.assert_allclose(transform.to_parameter(free), values, rtol=1e-12)
+    assert np.all(np.diff(np.sort(free)) > 0) and np.isfinite(free).all()
+
+
+def test_subsets_come_once_a_round_and_callbacks_stop():
+    seen = []
+    target = jnp.array([1.0, 2.0, 3.0])
+    found = fd.invert(
+        lambda p, k: (p["m"] - target[k]) ** 2,
+        dict(m=1.0),
+        subsets=3,
+        max_iterations=600,
+        callback=lambda one: seen.append(one.iteration) or one.iteration == 500,
+    )
+    assert abs(float(found.parameters["m"]) - 2) < 0.1 and seen[-1] == 500
+    assert found.reason == "the callback said so" and not found.converged and found.method == "Adam"
+    np.testing.assert_allclose(found.loss, 2 / 3, atol=0.02)  # the mean over all three
+
+
+def test_regularisation_on_a_grid_is_the_integral():
+    grid = fd.Grid(x=fd.Axis(0.0, 2.0, num=81), y=fd.Axis(0.0, 1.0, num=40, cells=True))
+    x, y = np.meshgrid(grid.x.points, grid.y.points, indexing="ij")
+    k = dict(k=jnp.asarray(x**2 + 3 * y))
+    np.testing.assert_allclose(fd.tikhonov(2.0, order=1, grid=grid, axes="x")(k), 32 / 3, rtol=1e-3)
+    np.testing.assert_allclose(fd.tikhonov(2.0, order=1, grid=grid, axes="y")(k), 9 * 2 * 39 / 40, rtol=1e-3)
+    np.testing.assert_allclose(fd.tikhonov(2.0, order=2, grid=grid, axes="x")(k), 4 * (2 - 1 / 40), rtol=1e-3)
+    np.testing.assert_allclose(fd.tikhonov(2.0, order=0, grid=grid, prior=x**2)(k), 6.0, rtol=1e-3)
+    jump = jnp.asarray(np.where(x > 1, 3.0, 1.0))
+    term = fd.total_variation(0.5, grid=grid, smoothing=1e-4)
+    np.testing.assert_allclose(term(jump), 1.0, rtol=1e-3)
+
+
+def test_total_variation_has_the_gradient_of_its_value():
+    smooth = 0.3
+    m = jnp.array([0.0, 0.4, 0.1, 0.9])
+    term = fd.total_variation(0.7, smoothing=smooth)
+
+    def value(m):
+        slopes = jnp.concatenate([jnp.diff(m), jnp.zeros(1)])
+        return 0.7 * jnp.sum(jnp.sqrt(slopes**2 + smooth**2))
+
+    np.testing.assert_allclose(term(m), value(m), rtol=1e-13)
+    np.testing.assert_allclose(jax.grad(term)(m), jax.grad(value)(m), rtol=1e-12)
+
+
+WRONG = [
+    (residuals, dict(START, size=1), {}, "`size` is an integer"),
+    (residuals, dict(START, size=np.nan), {}, "`size` is not finite"),
+    (residuals, dict(START, other=2.0), {}, "does not depend on `other`"),
+    (residuals, START, dict(bounds=dict(sise=(0, 1))), "no parameter `sise`; the parameters are `size`, `slope`"),
+    (residuals, START, dict(bounds=dict(size=(1, 2))), "must lie inside"),
+    (residuals, START, dict(bounds=dict(size=3)), "are \\(lower, upper\\)"),
+    (residuals, START, dict(method="newton"), 'method= takes "levenberg'),
+    (residuals, START, dict(method="bfgs", subsets=3), "two arguments"),
+    (residuals, START, dict(tolerance=2.0), "tolerance="),
+    (residuals, START, dict(regularise=fd.tikhonov(1.0)), "name of a parameter"),
+    (lambda p: p["size"], START, dict(method="gauss-newton"), "wants residuals, and the loss is a scalar"),
+    (lambda p: jnp.log(-p["size"]), dict(size=1.0), {}, "loss at the initial parameters is nan"),
+    (lambda p: jnp.sqrt(p["size"] - p["size"]), dict(size=1.0), {}, "by `size` is not finite"),
+    (lambda p: np.asarray(p["size"]), dict(size=1.0), {}, "into NumPy arrays"),
+]
+
+
+@pytest.mark.parametrize(("function", "initial", "options", "message"), WRONG, ids=[case[3][:18] for case in WRONG])
+def test_wrong_use_is_told(function, initial, options, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.invert(function, initial, **options)
+
+
+def test_a_missing_library_names_the_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "optimistix", None)
+    with pytest.raises(fd.DeclarationError, match=r"pip install fdsolve\[inversion\]"):
+        fd.invert(residuals, START)
+
+
+def test_undetermined_parameters_have_no_covariance():
+    found = fd.invert(lambda p: p["a"] + p["b"] - jnp.ones(3), dict(a=0.1, b=0.2), method="bfgs")
+    with pytest.raises(fd.FdsolveError, match="undetermined"):
+        found.covariance(noise=1.0)
