@@ -11,7 +11,7 @@ ARGS    ?=
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test lint bench docs orders clean
+.PHONY: demo test lint bench docs gallery orders clean
 
 demo: $(STAMP)
 	MPLBACKEND=Agg $(BIN)/python examples/demo.py
@@ -28,17 +28,25 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(STAMP)
-	$(BIN)/python -m pytest tests/test_readme.py tests/test_catalogue.py $(ARGS)
+docs: $(STAMP)-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
+	@echo "docs: open site/index.html"
+
+gallery: $(STAMP)
+	$(BIN)/python tools/gallery.py $(ARGS)
 
 orders: $(STAMP)
 	$(BIN)/python -m tests.orders
 
 clean:
-	rm -rf .venv .venv-newest out build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-newest out site build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	touch $@
+
+$(STAMP)-docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@

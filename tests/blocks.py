@@ -1,4 +1,4 @@
-"""The ```python blocks of a page, and running each as a script of its own: `python tests/blocks.py PAGE`."""
+"""The ```python blocks of a page, and running each as a script of its own: `python tests/blocks.py PAGE ...`."""
 
 import sys
 import traceback
@@ -37,4 +37,4 @@ def run_page(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_page(Path(sys.argv[1])))
+    sys.exit(sum(run_page(Path(page)) for page in sys.argv[1:]))
