@@ -91,13 +91,15 @@ class Checkpointed(AbstractAdjoint):
         run = quick or plain_march(step)
         leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
         if self.levels == 2:
-            out = march_nested(Nested(step, run, form, count, block_length(count)), leaves)
+            out = march_nested(Nested(run, form, count, block_length(count)), leaves)
             return jax.tree.unflatten(jax.tree.structure(carry), out)
         size = count_bytes(carry)
         states, place = self.num_states(count, size), self._storage()
         if states >= count and isinstance(place, Device):
             return run(consts, carry, start, count)
-        return reversed_march(step, run, consts, carry, start, cut_steps(count, states), states * size, once, place)
+        return reversed_march(
+            step, run, consts, carry, start, cut_steps(count, states), (states * size,) * 2, once, place
+        )
 
     def _storage(self) -> AbstractStorage:
         return to_storage(self.storage)
@@ -145,11 +147,11 @@ def reversed_march(
     carry: Any,
     start: Any,
     cut: Cut,
-    room: int,
+    rooms: tuple[int, int],
     once: bool,
     storage: AbstractStorage | None = None,
 ) -> Any:
-    """The carry after the steps of a cut; where the derivative of `run` keeps at most `room` bytes, it is that."""
+    """The carry after the steps of a cut; `rooms` are bytes for all that steps need, and for nested checkpoints."""
     leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
-    task = Reversal(step, run, form, cut, storage or Device(), once, room)
+    task = Reversal(step, run, form, cut, storage or Device(), once, rooms)
     return jax.tree.unflatten(jax.tree.structure(carry), march_reversibly(task, leaves))

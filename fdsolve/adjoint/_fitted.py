@@ -10,6 +10,8 @@ from ._reversal import count_bytes
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
+EASY = 2**26
+"""Bytes that are sooner kept than computed again; more than that no cache holds, and fresh memory is slow."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 
@@ -36,7 +38,8 @@ class Fitted(AbstractAdjoint):
         if count == 1:
             return run(consts, carry, start, count)
         cut = cut_steps(count, self.num_states(count, count_bytes(carry)))
-        return reversed_march(step, run, consts, carry, start, cut, self.memory * count // (2 * self.total), once)
+        rooms = min(EASY, self.memory // 2) * count // self.total, self.memory // 2
+        return reversed_march(step, run, consts, carry, start, cut, rooms, once)
 
     def num_states(self, count: int, state_bytes: int) -> int:
         """How many states are held for so many steps."""
@@ -45,7 +48,7 @@ class Fitted(AbstractAdjoint):
     def describe(self, count: int, state_bytes: int) -> str:
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)
-        return f"where what all steps need fits in {self.memory // 2} bytes, it keeps that; else it {shown}"
+        return f"where what all steps need fits in {min(EASY, self.memory // 2)} bytes, it keeps that; else it {shown}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,6 @@ def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted |
 
     The memory is a power of two, so that programs stay the same while what is free changes a little.
     """
-    if available is None or steps < 2 or KEPT * steps * state_bytes <= available // 4:
+    if available is None or steps < 2 or KEPT * steps * state_bytes <= min(8 * EASY, available // 4):
         return None
     return Fitted(1 << max(0, (available // 2).bit_length() - 1), steps)

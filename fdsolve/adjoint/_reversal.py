@@ -1,7 +1,7 @@
 """The reversal of many steps, block by block, from states that are kept and computed again."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..kernels import linear_map
 from ._base import March, Step, plain, split
 from ._fit import Cut
 from ._storage import AbstractStorage, Device
+from ._twolevel import Nested, block_length, nested
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +23,9 @@ class Reversal:
     """`cut.count` steps whose derivative is computed by the cut.
 
     `quick` marches through many steps; `form` is the tree of (constants, carry, start). Where the derivative of
-    `quick` itself keeps no more than `room` bytes, it is that. `once`: the run keeps the first states; otherwise (a
-    march that is repeated) it keeps none, and the reversal begins with computing them.
+    `quick` itself keeps no more than the first of `rooms`, in bytes, it is that; where nested checkpoints on two levels
+    keep no more than the second, it is theirs. `once`: the run keeps the first states; otherwise (a march that is
+    repeated) it keeps none, and the reversal begins with computing them.
     """
 
     step: Step
@@ -32,7 +34,7 @@ class Reversal:
     cut: Cut
     storage: AbstractStorage
     once: bool
-    room: int
+    rooms: tuple[int, int]
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the carry after all steps."""
@@ -51,12 +53,10 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
     moving = [k for k, move in enumerate(moves) if _moves(move)]
     directions = [moves[k] for k in moving]
 
-    def run(*given: Any) -> list[Any]:
-        return task.run(_replaced(leaves, moving, given))
-
-    if bytes_kept(task, leaves, moving) <= task.room:
-        out, found = jax.jvp(run, tuple(leaves[k] for k in moving), tuple(directions))
-        return out, found
+    if (simple := _simpler(task, leaves, moving)) is not None:
+        return jax.jvp(
+            lambda *given: simple(_replaced(leaves, moving, given)), tuple(leaves[k] for k in moving), tuple(directions)
+        )
     keeps = task.once and task.storage.traced
     out, room = _run_keeping(task, leaves) if keeps else (march_reversibly(task, leaves), ())
     begun, form = jax.tree.flatten(room)
@@ -82,12 +82,26 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
 march_reversibly.defjvp(_push, symbolic_zeros=True)
 
 
-def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> int:
-    """What the derivative of the march as JAX and its kernel take it keeps, in bytes, beside what it is given."""
+def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Callable[[Any], list[Any]] | None:
+    """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
+    if bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0]:
+        return task.run
+    block = block_length(task.cut.count)
+    between = task.cut.count // block * count_bytes(task.form.unflatten(list(leaves))[1])
+    if not task.once or not isinstance(task.storage, Device) or between > task.rooms[1]:
+        return None
+    if between + bytes_kept(task, leaves, moving, block) > task.rooms[1] + task.rooms[1] // 16:
+        return None
+    made = Nested(task.quick, task.form, task.cut.count, block)
+    return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
+
+
+def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int], count: int) -> int:
+    """What the derivative of so many steps as JAX and their kernel take it keeps, in bytes, beside what it is given."""
 
     def pull(*given: Any) -> Any:
         def run(*moved: Any) -> list[Any]:
-            return _inexact(task.run(_replaced(given, moving, moved)))
+            return _inexact(replace(task, cut=Cut(count, 1, 1)).run(_replaced(given, moving, moved)))
 
         return jax.vjp(run, *(given[k] for k in moving))[1]
 
@@ -165,7 +179,7 @@ def _reverse_outside(static: Any, own: list[Any], cotangents: list[Any]) -> list
 @_reverse_outside.defjvp
 def _push_outside(static: Any, primals: Any, tangents: Any) -> Any:
     task, moving = static
-    inside = Reversal(task.step, task.quick, task.form, task.cut, Device(), task.once, task.room)
+    inside = Reversal(task.step, task.quick, task.form, task.cut, Device(), task.once, task.rooms)
     return jax.jvp(lambda own, back: _reverse(inside, own, None, moving, back), primals, tangents)
 
 

@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ._base import March, Step, plain
+from ._base import March
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
     """`count` steps in blocks of `block`; `form` is the tree of (constants, carry, start)."""
 
-    step: Step
     quick: March
     form: Any
     count: int
@@ -41,19 +40,20 @@ def march_nested(task: Nested, leaves: list[Any]) -> list[Any]:
 @march_nested.defjvp
 def _push(task: Nested, primals: Any, tangents: Any) -> Any:
     def run(leaves: list[Any]) -> list[Any]:
-        return jax.tree.leaves(_nested(task, *task.form.unflatten(leaves)))
+        return jax.tree.leaves(nested(task, *task.form.unflatten(leaves)))
 
     return jax.jvp(run, primals, tangents)
 
 
-def _nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:
+def nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:
+    """The carry after all steps, block by block."""
     start, blocks = jnp.asarray(start), task.count // task.block
 
     @partial(jax.checkpoint, prevent_cse=False)
     def block(consts: Any, carry: Any, begin: Any) -> Any:
-        return plain(task.step, consts, carry, begin, task.block)
+        return task.quick(consts, carry, begin, task.block)
 
     begins = start + jnp.asarray(np.arange(blocks) * task.block, start.dtype)
     carry = lax.scan(lambda c, begin: (block(consts, c, begin), None), carry, begins)[0]
     rest = task.count - blocks * task.block
-    return plain(task.step, consts, carry, start + blocks * task.block, rest) if rest else carry
+    return task.quick(consts, carry, start + blocks * task.block, rest) if rest else carry
