@@ -8,6 +8,7 @@ import xarray as xr
 
 from ..errors import DeclarationError
 from ..region import signature_of
+from ..units import is_quantity
 from ._conditions import AbstractBoundary
 from ._rules import Along, Interpolate, Marked, Rate, Whole, check_numbers
 
@@ -36,7 +37,7 @@ def check_rule(rule: Any, what: str) -> None:
     if isinstance(rule, bool | int | float | complex | np.generic | np.ndarray | jax.Array):
         check_numbers(rule, f"{what}: {_WANTED};")
         return
-    if isinstance(rule, list | tuple) or hasattr(rule, "__array__"):
+    if is_quantity(rule) or isinstance(rule, list | tuple) or hasattr(rule, "__array__"):
         check_numbers(rule, f"{what}: {_WANTED};")
         return
     if rule is None or isinstance(rule, str):

@@ -12,6 +12,7 @@ from ..errors import DeclarationError
 from ..grid import Grid, to_attributes
 from ..pictures import Html, code, details, name_with_unit, page, quiet, table
 from ..region import AbstractRegion, Coordinates, Layout, Place, Terms, to_interpolation, to_region
+from ..units import to_name
 from ._checks import check_rule
 from ._conditions import AbstractBoundary
 from ._rules import Marked, bare, describe_rule, own
@@ -74,8 +75,9 @@ class Field:
     """An unknown of the problem: a quantity on a grid, defined region by region by assignments.
 
     Arguments: `name`, an identifier, the name rules read it by; `grid`; `at=dict(x="face")` staggers it on an axis;
-    `units`, kept for output; `attrs`, further attributes for output, as `dict(standard_name="air_temperature",
-    long_name="…")`; `dtype`, default the float type of JAX (float64 where x64 is enabled).
+    `units`, a name or a unit of saiunit; `attrs`, further attributes for output, as
+    `dict(standard_name="air_temperature", long_name="…")`; `dtype`, default the float type of JAX (float64 where x64
+    is enabled).
 
     >>> import fdsolve as fd
     >>> u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=5)))
@@ -106,6 +108,7 @@ class Field:
             )
         if not isinstance(grid, Grid):
             raise DeclarationError(f"Field `{name}`: the second argument is a Grid, got {type(grid).__name__}.")
+        units = to_name(units)
         _check_field(name, grid, at, units, dtype)
         named = dict(to_attributes(attrs, f"Field `{name}`: `attrs=`")) or None
         given = dict(name=name, grid=grid, at=at, units=units, dtype=dtype, attrs=named)

@@ -11,6 +11,7 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..errors import DeclarationError
+from ..units import is_quantity, magnitude
 from ._conditions import AbstractBoundary
 
 
@@ -157,6 +158,7 @@ def own(value: Any) -> Any:
 
 def check_numbers(value: Any, what: str) -> None:
     """Refuses what is no array of numbers; traced values are arrays too."""
+    value = magnitude(value) if is_quantity(value) else value
     if isinstance(value, jax.Array):
         return
     try:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from ..errors import DeclarationError
+from ..units import to_magnitudes
 from ._checks import check_interval, to_attributes, to_count, to_flag, to_float, to_units
 from ._lookup import match, match_between
 from ._metric import half_way, measure, to_metric
@@ -32,7 +33,7 @@ class Axis:
         num: how many points.
         periodic: whether `upper` is the same place as `lower`.
         cells: whether the points are the centres of cells.
-        units: a name for the units, kept for output.
+        units: a name for the units, or a unit of saiunit; with quantities as walls, the unit they are kept in.
         metric: what the coordinate measures, if not a length along a straight line: "radius" and "angle" (polar and
             cylindrical), "spherical radius", "colatitude" and "azimuth" (spherical). Operators heed it: `laplacian`,
             `divergence`, `gradient`, `curl`. Angles are in radians. Without an angle the problem is axisymmetric.
@@ -70,6 +71,7 @@ class Axis:
         metric: Any = None,
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
+        (lower, upper), units = to_magnitudes((lower, upper), units, "`lower` and `upper` of an Axis")
         flags = _to_flags(periodic, cells, units)
         least, why = (1, "") if periodic or cells else (2, " for an axis with a node on each wall")
         walls = to_float(lower, "`lower` of an Axis"), to_float(upper, "`upper` of an Axis")
@@ -104,6 +106,7 @@ class Axis:
         >>> axis.spacing
         array([0.1 , 0.15, 0.3 , 0.4 ])
         """
+        (points, period), units = to_magnitudes((points, period), units, "`points` and `period` of an Axis")
         flags = _to_flags(periodic, cells, units)
         own = to_points(points)
         length = to_period(period, own, flags[0])

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import DeclarationError
+from ..units import to_name
 
 _T = TypeVar("_T")
 
@@ -52,7 +53,8 @@ def to_flag(value: object, what: str) -> bool:
 
 
 def to_units(value: object, what: str) -> str | None:
-    """`value` as the name of a unit, or None."""
+    """`value` as the name of a unit, or None; a unit of saiunit counts as its name."""
+    value = to_name(value)
     if value is not None and not isinstance(value, str):
         raise DeclarationError(f'{what} must be a string such as "m", or None, got {_short(value)}.')
     return value

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Shaped
 
 from ..errors import DeclarationError
+from ..units import to_magnitudes
 from ._calendar import Datetime, to_datetimes, to_nanoseconds, to_numbers, to_offsets
 from ._checks import check_interval, to_count, to_float, to_units
 from ._lookup import match, match_between, to_text
@@ -23,8 +24,8 @@ class Time:
         num: how many levels; or
         step: the time between levels, in `units`. Exactly one of the two.
         since: the datetime that time 0 stands for, in UTC, as `"2016-06-01"`; levels then match datetimes.
-        units: a name for the units; with `since` one of "ns", "us", "ms", "s" (the default), "min", "h",
-            "days", "weeks".
+        units: a name for the units, or a unit of saiunit; with `since` one of "ns", "us", "ms", "s" (the default),
+            "min", "h", "days", "weeks".
 
     Raises: DeclarationError.
 
@@ -53,6 +54,7 @@ class Time:
         since: Any = None,
         units: Any = None,
     ) -> None:
+        (start, stop, step), units = to_magnitudes((start, stop, step), units, "`start`, `stop` and `step` of a Time")
         first, last = to_float(start, "`start` of a Time"), to_float(stop, "`stop` of a Time")
         check_interval(first, last, last - first, ("start", "stop"), "A Time")
         count = _to_num(first, last, num, step)

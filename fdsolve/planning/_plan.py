@@ -22,6 +22,7 @@ from ._assembly import AbstractAssembly
 from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
+from ._derived import bytes_of, plan_showing, weights_of
 from ._html import plan_html
 from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
@@ -31,11 +32,12 @@ from ._points_order import order_points
 from ._problem import Problem, check_all_used, take_snapshot
 from ._receivers import Receivers, plan_receivers, split_saves
 from ._report import describe, show_memory
-from ._save import AbstractSave, Every, Final, SavePlan, Stream, plan_saves
+from ._save import AbstractSave, Derived, Every, Final, SavePlan, Stream, plan_saves
 from ._stability import Skipped, Stability, analyse
 from ._store import Extent
 from ._structure import Array, PhaseStructure, Segment, Structure
 from ._systems import choose_solver, gather_facts, outline_solve
+from ._unit_check import check_units
 
 MAX_SEGMENTS = 8
 
@@ -82,8 +84,7 @@ class Plan:
     @property
     def bytes_saved(self) -> int:
         """Bytes of the saved history."""
-        per_level = sum(prod(one.shape) * np.dtype(one.dtype).itemsize for one in self.structure.declared)
-        return per_level * len(self.structure.saved_levels)
+        return bytes_of(self.structure.showing, self.structure.declared) * len(self.structure.saved_levels)
 
     @property
     def bytes_held(self) -> int:
@@ -156,7 +157,11 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     rates = bool(rated)
     speeds = trace_speeds(problem, compiled.book, stepper, rated) if stepper is not None else {}
     check_all_used(problem)
+    if problem.units is not None:
+        compiled.notes += check_units(problem, stepper)
     grid = problem.scope.grid
+    showing = plan_showing(save, grid, problem.scope.layouts, problem.names)
+    save = save.save if isinstance(save, Derived) else save
     if save is not None and grid.time is None and not isinstance(save, Final):
         raise DeclarationError("save= chooses among time levels, and the grid has no time axis; leave it out.")
     recording, places = plan_receivers(problem, listening)
@@ -188,15 +193,18 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         recording=recording,
         facts=gather_facts(problem, phases[-1]),
         asked=solver,
+        showing=showing,
     )
     if rates:
         structure = bind_stepper(problem, structure, of_level, stepper or RK4(), speeds)
     elif stepper is not None:
         compiled.notes.append(describe_plain(structure, stepper))
     problem.store.wholes.update(places)
+    holes = {name: _static_holes(phases, name) for name in problem.names}
+    weights = weights_of(showing, grid, problem.scope.layouts, holes, problem.scope.real)
+    problem.store.wholes.update({key: jnp.asarray(array) for key, array in weights.items()})
     _measure_profiles(problem, compiled, structure)
     structure = replace(structure, extents=_extents(problem))
-    holes = {name: _static_holes(phases, name) for name in problem.names}
     return Plan(
         problem,
         structure,

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,18 +15,23 @@ from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Res
 from ..region import Layout
 from ..stencil import Labelled as LabelledSpec
 from ..stencil import Scope, Static, WholeArray
-from ._arrays import axis_coordinates, label_dataarray
+from ._dataarrays import axis_coordinates, faces_named, label_dataarray
 from ._store import Store, check_covers
+from ._units import Units, separate
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Fields on one grid with a copy of their assignments, the scope of names, and the arrays."""
+    """Fields on one grid with a copy of their assignments, the scope of names, and the arrays.
+
+    All are magnitudes; `units` is what they are measured in, where quantities take part.
+    """
 
     fields: tuple[Field, ...]
     assignments: dict[str, tuple[Assignment, ...]]
     scope: Scope
     store: Store
+    units: Units | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,6 +59,15 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
             )
         if not one.assignments:
             raise PlanningError(f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0.")
+    apart = separate(together, {one.name: tuple(one.assignments) for one in together}, parameters)
+    return replace(build_problem(together, apart.assignments, apart.parameters), units=apart.units)
+
+
+def build_problem(
+    together: Sequence[Field], assignments: dict[str, tuple[Assignment, ...]], parameters: Mapping[str, Any]
+) -> Problem:
+    """The problem of fields, their assignments and parameters, all of them magnitudes."""
+    grid, names = together[0].grid, [one.name for one in together]
     layouts = {one.name: one.layout for one in together}
     dtypes = {one.name: _field_dtype(one) for one in together}
     real = np.dtype(jnp.finfo(jnp.result_type(float)).dtype)
@@ -68,7 +82,7 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
             raise DeclarationError(f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it.")
         specs[name] = _classify(name, value, grid, real, store)
     scope = Scope(grid, layouts, dtypes, specs, real)
-    return Problem(together, {one.name: tuple(one.assignments) for one in together}, scope, store)
+    return Problem(tuple(together), assignments, scope, store)
 
 
 def _field_dtype(one: Field) -> np.dtype:
@@ -124,7 +138,7 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
 
 def _dataarray_layout(source: xr.DataArray, grid: Any) -> Layout:
     """Points, or faces on the axes where the DataArray's coordinates are those of the faces."""
-    faces = set()
+    faces = set(faces_named(source, Layout(grid)))
     for name in grid.space:
         if name in source.dims and name in source.coords:
             numbers = np.asarray(source.coords[name].values)

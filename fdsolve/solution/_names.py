@@ -10,6 +10,7 @@ import xarray as xr
 from ..errors import DeclarationError
 from ..files import time_units
 from ..planning import Plan
+from ..units import quantity
 
 
 def find(arrays: Mapping[str, jax.Array], name: Any) -> jax.Array:
@@ -36,3 +37,12 @@ def time_coordinate(plan: Plan, times: np.ndarray) -> xr.Variable:
     values = levels[left] + np.round(share * step).astype("int64").astype("timedelta64[ns]")
     exact = time_units(levels[0], *np.unique(np.diff(levels)))
     return xr.Variable(name, values, {"standard_name": "time", **attributes}, encoding=exact)
+
+
+def in_units(plan: Plan, arrays: Mapping[str, jax.Array], name: Any) -> Any:
+    """The array of a field; as a quantity where the declaration had quantities."""
+    array = find(arrays, name)
+    if plan.problem.units is None:
+        return array
+    owner = next(one for one in plan.problem.fields if one.name == name)
+    return quantity(array, owner.units)

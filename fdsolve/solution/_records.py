@@ -12,7 +12,7 @@ from jax.core import Tracer
 from ..errors import RunError
 from ..planning import Plan, Receivers
 from ._dataset import CONVENTIONS, axis_attributes, field_attributes, plan_attributes
-from ._names import find, time_coordinate
+from ._names import in_units, time_coordinate
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +23,8 @@ class Records:
     places: Receivers = field(repr=False)
     arrays: Mapping[str, jax.Array] = field(repr=False)
 
-    def __getitem__(self, name: Any) -> jax.Array:
-        return find(self.arrays, name)
+    def __getitem__(self, name: Any) -> Any:
+        return in_units(self.plan, self.arrays, name)
 
     @property
     def times(self) -> np.ndarray:

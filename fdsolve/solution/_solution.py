@@ -17,7 +17,7 @@ from ..pictures import animate, plot
 from ..planning import Plan
 from ._dataset import make_dataset
 from ._logs import Solved
-from ._names import find
+from ._names import in_units
 from ._pictured import solution_html, with_geometry
 from ._records import Records
 
@@ -26,10 +26,11 @@ from ._records import Records
 class Final:
     """The last level of each field, by name."""
 
+    plan: Plan
     arrays: Mapping[str, jax.Array]
 
-    def __getitem__(self, name: Any) -> jax.Array:
-        return find(self.arrays, name)
+    def __getitem__(self, name: Any) -> Any:
+        return in_units(self.plan, self.arrays, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,10 @@ class Solution:
 
     `solution["u"]` is the history of a field, shape (times, *space) (or its space shape on a grid without time);
     `solution.final["u"]` the last level; `solution.times` the saved times; `solution.plan` what ran. Points inside
-    holes are nan in real and complex fields. `solution.receivers` holds what `save=fd.receivers(...)` recorded; where
-    nothing else was saved, `solution["u"]`, `times` and `to_xarray()` are the records. `solution.monitors` has what
-    monitors kept, Datasets by title; `solution.stopped` is why a run ended before its last level, or None.
+    holes are nan in real and complex fields. Where the declaration had quantities of saiunit, these arrays are quantities
+    too. `solution.receivers` holds what `save=fd.receivers(...)` recorded; where nothing else was saved,
+    `solution["u"]`, `times` and `to_xarray()` are the records. `solution.monitors` has what monitors kept, Datasets by
+    title; `solution.stopped` is why a run ended before its last level, or None.
     """
 
     plan: Plan
@@ -89,8 +91,8 @@ class Solution:
     monitors: Mapping[str, xr.Dataset] = field(default_factory=dict, repr=False)
     stopped: str | None = None
 
-    def __getitem__(self, name: Any) -> jax.Array:
-        return find(self.records if self._records_only else self.history, name)
+    def __getitem__(self, name: Any) -> Any:
+        return in_units(self.plan, self.records if self._records_only else self.history, name)
 
     @property
     def _records_only(self) -> bool:
@@ -111,7 +113,7 @@ class Solution:
     @property
     def final(self) -> Final:
         """The last level of each field."""
-        return Final(self.last)
+        return Final(self.plan, self.last)
 
     @property
     def times(self) -> np.ndarray:

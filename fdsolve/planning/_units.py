@@ -1,0 +1,279 @@
+"""Quantities in a declaration: taken apart into magnitudes, with what they were measured in put aside for the check."""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..errors import PlanningError
+from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Marked, Residual, Whole
+from ..grid import Axis, Grid
+from ..region import Layout
+from ..units import (
+    ONE,
+    Measure,
+    System,
+    UnitName,
+    Worth,
+    is_quantity,
+    magnitude,
+    measure_of,
+    name_of,
+    scaled,
+    to_unit,
+)
+from ._arrays import label_assigned
+
+_ANGLES = ("angle", "colatitude", "azimuth")
+Convert = Callable[[Any, Any], Any]
+"""Takes a magnitude in the units that run and the unit it was given in (None: as it was)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What the names of a declaration are measured in.
+
+    `worths` are those of axes, fields and parameters, `shown` the units as they were written; `parameters` are in
+    magnitudes; `named` are the assignments with each quantity read from a parameter of its own, which `extra` holds.
+    `notes` are for the plan.
+    """
+
+    system: System
+    worths: Mapping[str, Worth]
+    shown: Mapping[str, str]
+    parameters: Mapping[str, Any]
+    named: Mapping[str, tuple[Assignment, ...]]
+    extra: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+    def measure(self, name: str) -> Measure | None:
+        """The unit of an axis, a field or a parameter; None where it is not known."""
+        return self.worths[name].measure
+
+    def show(self, measure: Measure) -> str:
+        """A unit in words."""
+        return self.system.show(measure)
+
+
+@dataclass(frozen=True, eq=False)
+class Separated:
+    """A declaration in magnitudes, and its units."""
+
+    assignments: dict[str, tuple[Assignment, ...]]
+    parameters: dict[str, Any]
+    units: Units | None
+
+
+def separate(
+    together: Sequence[Field], assignments: dict[str, tuple[Assignment, ...]], parameters: Mapping[str, Any]
+) -> Separated:
+    """Takes the quantities of a declaration apart. Without any, it stays as it is, and there are no units."""
+    grid = together[0].grid
+    declared = {**{name: axis.units for name, axis in grid.axes.items()}, **{one.name: one.units for one in together}}
+    used = [name for name, value in parameters.items() if _holds_quantity(value)]
+    used += [one.describe(name) for name, ones in assignments.items() for one in ones if _holds_quantity(one.rule)]
+    if not used and not any(isinstance(name, UnitName) for name in declared.values()):
+        return Separated(assignments, dict(parameters), None)
+    _refuse_missing(grid, together, declared, used)
+    found = {name: to_unit(units) for name, units in declared.items()}
+    measures = {name: measure_of(unit) for name, unit in found.items() if unit is not None}
+    measures |= {name: ONE for name, units in declared.items() if units is None}  # angles
+    system = System.of([(str(declared[name]), measures[name]) for name in measures])
+    notes = [
+        f"units {units!r} of `{name}` are none that saiunit knows: what reads it is not checked"
+        for name, units in declared.items()
+        if name not in measures
+    ]
+    worths = {name: Worth(measures.get(name), name in measures, frozenset({name})) for name in declared}
+    shown = {name: str(units) for name, units in declared.items()}
+    taker = _Taker(system, worths, shown)
+    plain = {name: taker.parameter(name, value) for name, value in parameters.items()}
+    layouts = {one.name: one.layout for one in together}
+    bare, named, extra = {}, {}, {}
+    for name, ones in assignments.items():
+        bare[name] = tuple(taker.plain(one) for one in ones)
+        pairs = zip(ones, bare[name], strict=True)
+        named[name] = tuple(taker.named(one, plainly, layouts[name], name, extra) for one, plainly in pairs)
+    return Separated(bare, plain, Units(system, worths, shown, plain, named, extra, tuple(notes)))
+
+
+def _refuse_missing(grid: Grid, together: Sequence[Field], declared: Mapping[str, Any], used: list[str]) -> None:
+    """Quantities want units of all that rules read: those of the axes and of the fields."""
+    missing = []
+    for name, axis in grid.axes.items():
+        if declared[name] is None and not (isinstance(axis, Axis) and axis.metric in _ANGLES):
+            kind = "Axis" if isinstance(axis, Axis) else "Time"
+            missing.append(f'{kind} `{name}` has no units= (such as "{"m" if kind == "Axis" else "s"}")')
+    missing += [f'Field `{one.name}` has no units= ("1" if it has none)' for one in together if one.units is None]
+    if missing:
+        why = f"`{used[0]}` is a quantity" if used and "[" not in used[0] else "quantities take part"
+        raise PlanningError(f"Units are checked, as {why}; what is missing: {'; '.join(missing)}.")
+
+
+def _holds_quantity(value: Any) -> bool:
+    return is_quantity(value) or any(is_quantity(part) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What a rule or a parameter is made of."""
+    if isinstance(value, Along | Whole):
+        yield value.array
+    elif isinstance(value, Marked):
+        yield value.function
+        yield from _parts(value.function)
+        if isinstance(value, Residual):
+            yield value.guess
+            yield from _parts(value.guess)
+    elif isinstance(value, AbstractBoundary):
+        for coefficient in value.coefficients:
+            yield coefficient
+            yield from _parts(coefficient)
+
+
+@dataclass(frozen=True, eq=False)
+class _Taker:
+    """Takes quantities apart, and keeps what the parameters among them are measured in."""
+
+    system: System
+    worths: dict[str, Worth]
+    shown: dict[str, str]
+
+    def parameter(self, name: str, value: Any) -> Any:
+        """A parameter in magnitudes; what it is measured in is kept under its name."""
+        number, unit = self._apart(value)
+        source = frozenset({name})
+        if unit is not None:
+            self.worths[name] = Worth(self.system.adopt(measure_of(unit)), True, source)
+            self.shown[name] = f"in {name_of(unit)}"
+            return number
+        self.worths[name] = Worth(None if _is_nothing(value) else ONE, True, source)
+        self.shown[name] = "without a unit"
+        return value
+
+    def _apart(self, value: Any) -> tuple[Any, Any]:
+        """A value's magnitude in the units that run, and its unit (None: it has none)."""
+        if is_quantity(value):
+            unit = value.unit
+            return scaled(magnitude(value), self.system.factor(measure_of(unit))), unit
+        if isinstance(value, Along | Whole) and is_quantity(value.array):
+            number, unit = self._apart(value.array)
+            return replace(value, array=number), unit
+        source: Any = value.array if isinstance(value, Interpolate) else value
+        unit = to_unit(source.attrs.get("units")) if isinstance(source, xr.DataArray) else None
+        if unit is None:
+            return value, None
+        factor = self.system.factor(measure_of(unit))
+        source = source if factor == 1.0 else source * source.dtype.type(factor)
+        return (Interpolate(source) if isinstance(value, Interpolate) else source), unit
+
+    def plain(self, assignment: Assignment) -> Assignment:
+        """An assignment in magnitudes."""
+        rule = _mapped(assignment.rule, lambda value: self._apart(value)[0])
+        return assignment if rule is assignment.rule else replace(assignment, rule=rule)
+
+    def named(
+        self, assignment: Assignment, plain: Assignment, layout: Layout, name: str, extra: dict[str, Any]
+    ) -> Assignment:
+        """An assignment whose quantities are parameters of their own, and whose arrays cover whole axes."""
+
+        def convert(value: Any) -> Any:
+            number, unit = self._apart(value)
+            pinned = _pinned(number, plain, layout, name)
+            if unit is None:
+                return pinned
+            key = f"quantity_{len(extra)}"
+            extra[key] = pinned
+            self.worths[key] = Worth(self.system.adopt(measure_of(unit)), True, frozenset({key}))
+            self.shown[key] = f"in {name_of(unit)}"
+            return _reading(key, f"{value}" if np.ndim(number) == 0 else f"array in {name_of(unit)}")
+
+        return replace(assignment, rule=_mapped(assignment.rule, convert))
+
+
+def _mapped(rule: Any, convert: Callable[[Any], Any]) -> Any:
+    """A rule with its values converted: numbers, arrays and quantities, also inside rates and conditions."""
+    if isinstance(rule, Residual):
+        return _changed(rule, {"function": _mapped(rule.function, convert), "guess": _mapped(rule.guess, convert)})
+    if isinstance(rule, Marked):
+        return _changed(rule, {"function": _mapped(rule.function, convert)})
+    if isinstance(rule, AbstractBoundary):
+        own = {field.name: getattr(rule, field.name) for field in fields(rule)}  # type: ignore[arg-type]
+        meant = {key: value for key, value in own.items() if any(value is one for one in rule.coefficients)}
+        return _changed(rule, {key: _mapped(value, convert) for key, value in meant.items()})
+    if rule is None or (callable(rule) and not hasattr(rule, "dtype")):
+        return rule
+    return convert(rule)
+
+
+def _changed(rule: Any, values: Mapping[str, Any]) -> Any:
+    """A copy with other values; the rule itself where there are none. Values were checked when it was made."""
+    if all(getattr(rule, key) is value for key, value in values.items()):
+        return rule
+    result = copy.copy(rule)
+    for key, value in values.items():
+        object.__setattr__(result, key, value)
+    return result
+
+
+def _pinned(value: Any, assignment: Assignment, layout: Layout, name: str) -> Any:
+    """An assigned array over the whole of its axes, whatever the region was; numbers as they are."""
+    inner = value.array if isinstance(value, Whole) else value
+    labelled = label_assigned(inner, assignment, layout, f"Rule {assignment.describe(name)}")
+    if labelled is None:
+        return value
+    return Along(labelled.array, labelled.axes, layout.faces & frozenset(labelled.axes))
+
+
+def _reading(key: str, name: str) -> Callable[[Any], Any]:
+    """A rule that gives the value of a parameter."""
+
+    def read(value: Any) -> Any:
+        return value
+
+    parameter = inspect.Parameter(key, inspect.Parameter.POSITIONAL_ONLY)
+    read.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    read.__name__ = name
+    return read
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether a parameter is a whole number, a flag, a function: what has no unit to miss."""
+    if (
+        value is None
+        or isinstance(value, bool | int | str | bytes)
+        or (callable(value) and not hasattr(value, "dtype"))
+    ):
+        return True
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and np.dtype(dtype).kind in "iub"
+
+
+def longer(grid: Grid, names: frozenset[str], factor: float) -> Grid:
+    """The grid with some axes longer by a factor."""
+    axes = {}
+    for name, axis in grid.axes.items():
+        if name not in names or not isinstance(axis, Axis):
+            axes[name] = axis
+            continue
+        options = {"periodic": axis.periodic, "cells": axis.cells, "metric": axis.metric}
+        if axis.uniform:
+            axes[name] = Axis(axis.lower * factor, axis.upper * factor, axis.num, **options)
+            continue
+        period = axis.length * factor if axis.periodic else None
+        axes[name] = Axis.from_points(axis.points * factor, period=period, **options)
+    return Grid(**axes)
+
+
+def groups(grid: Grid, units: Units) -> dict[frozenset[str], Measure | None]:
+    """The space axes that are measured alike, with their unit; angles have none and are left out."""
+    found: dict[Any, set[str]] = {}
+    for name in grid.space:
+        worth = units.worths[name]
+        if worth.known and (worth.measure is None or worth.measure.is_one):
+            continue
+        found.setdefault(worth.measure if worth.known else name, set()).add(name)
+    return {frozenset(names): key if isinstance(key, Measure) else None for key, names in found.items()}
