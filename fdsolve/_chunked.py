@@ -18,8 +18,8 @@ from .kernels import Arrays
 from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
 from .planning import Plan, SavePlan
 from .running import AbstractSink, Drive, Keeper, Kept, Memory, Nowhere, Outcome, Store, explain_not_finite
-from .solution import LastLevel, Solution, StoredHistory, make_histories, mark_holes
-from .stepping import Carry, get_ready, hidden_points, interiors, solves_of
+from .solution import LastLevel, Solution, StoredHistory, make_histories, mark_holes, mark_shown
+from .stepping import Carry, get_ready, hidden_points, interiors, shown, solves_of, without_means
 
 
 def solve_in_chunks(
@@ -45,7 +45,7 @@ def solve_in_chunks(
         keeper.begin(problem)
     begun, ready = get_ready(structure, axes, arrays, carry)
     level = 0 if kept is None else kept.level
-    sink = _make_sink(made, keeper, carry, hidden, kept)
+    sink = _make_sink(made, arrays, keeper, carry, hidden, kept)
     if kept is not None:
         begun = kept.carry(begun)
         watch.restore(kept.watched)
@@ -81,32 +81,37 @@ def _volumes(made: Plan, hidden: Mapping[str, jax.Array]) -> dict[str, np.ndarra
 
 
 def _make_sink(
-    made: Plan, keeper: Keeper | None, carry: Carry, hidden: Mapping[str, jax.Array], kept: Kept | None
+    made: Plan,
+    arrays: Arrays,
+    keeper: Keeper | None,
+    carry: Carry,
+    hidden: Mapping[str, jax.Array],
+    kept: Kept | None,
 ) -> AbstractSink:
     """Where saved levels go: memory, the store asked for, or with checkpoints one beside them."""
     if made.stream is None and made.structure.saves_last_only:
         return Nowhere()
     path = made.stream.path if made.stream is not None else keeper.store if keeper is not None else None
-    if path is None or not made.structure.saved_levels:
-        return Memory(made)
     count, time = len(made.structure.saved_levels), made.problem.scope.grid.time
+    first = shown(made.structure, made.problem.scope.grid.space, arrays, carry[0])
+    if path is None or not count:
+        return Memory(count, first)
     assert time is not None
     if kept is not None:
         stream = ZarrStream.reopen(path, kept.num_saved, count)
     else:
         if made.stream is not None and made.stream.overwrite and os.path.isfile(os.path.join(path, "zarr.json")):
             shutil.rmtree(path)
-        stream = ZarrStream(path, _template(made, carry, hidden), count)
+        stream = ZarrStream(path, _template(made, first), count)
     times = time.points if time.since is None else time.datetimes()
-    return Store(stream, times, lambda name, array: mark_holes(made, name, jnp.asarray(array), hidden))
+    return Store(stream, times, lambda name, array: mark_shown(made, name, jnp.asarray(array), hidden))
 
 
-def _template(made: Plan, carry: Carry, hidden: Mapping[str, jax.Array]) -> xr.Dataset:
-    """The Dataset to come, without a state yet."""
-    first = SavePlan((0,), (0,), (0,), (0.0,), (float(made.problem.scope.grid.time.points[0]),))  # type: ignore[union-attr]
-    arrays = interiors(made.structure, carry[0])
-    history = {name: array[None] for name, array in arrays.items()}
-    one = Solution(replace(made, save=first), history, arrays).to_xarray()
+def _template(made: Plan, first: Mapping[str, jax.Array]) -> xr.Dataset:
+    """The Dataset to come, without a state yet; from the first."""
+    save = SavePlan((0,), (0,), (0,), (0.0,), (float(made.problem.scope.grid.time.points[0]),))  # type: ignore[union-attr]
+    history = {name: array[None] for name, array in first.items()}
+    one = Solution(replace(made, save=save), history, first).to_xarray()
     return one.isel({made.problem.scope.grid.time_name: slice(0, 0)})
 
 
@@ -162,10 +167,12 @@ def _collect(
     reports = dict(zip(solves_of(structure), carry[0].logs, strict=True))
     finals = {name: mark_holes(made, name, array, hidden) for name, array in last.items()}
     if made.stream is not None:
-        history: Mapping[str, Any] = StoredHistory(made.stream.path, tuple(finals))
+        showing = structure.showing
+        names = tuple(finals) if showing is None else tuple(one.name for one in showing.fields)
+        history: Mapping[str, Any] = StoredHistory(made.stream.path, names)
     elif isinstance(sink, Nowhere):
         history = LastLevel(finals, True)
     else:
         found = {name: jnp.asarray(array) for name, array in sink.read().items()}
         history, _ = make_histories(made, found, last, hidden)
-    return Solution(made, history, finals, carry[1], reports, watch.to_datasets())
+    return Solution(made, history, finals, without_means(carry[1]), reports, watch.to_datasets())

@@ -94,12 +94,16 @@ class Grid:
         """
         result = np.ones(())
         for name in self.space:
-            axis = self.space_axis(name)
-            ends = half_way(axis, name in faces, 0, axis.size(name in faces))
-            ends = ends if axis.periodic else np.clip(ends, axis.lower, axis.upper)
-            metric = METRICS.get(axis.metric or "")
-            result = np.multiply.outer(result, np.diff(metric.content(ends) if metric is not None else ends))
+            result = np.multiply.outer(result, self.lengths(name, name in faces))
         return result
+
+    def lengths(self, name: str, face: bool = False) -> Float64[np.ndarray, " num"]:
+        """What an axis contributes to the volumes around its points, or faces: ∫f dq over each cell."""
+        axis = self.space_axis(name)
+        ends = half_way(axis, face, 0, axis.size(face))
+        ends = ends if axis.periodic else np.clip(ends, axis.lower, axis.upper)
+        metric = METRICS.get(axis.metric or "")
+        return np.diff(metric.content(ends) if metric is not None else ends)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,6 +1,12 @@
 """Plans: a declaration compiled into an ordered program of pieces."""
 
 from ._assembly import AbstractAssembly as AbstractAssembly
+from ._derived import Cut as Cut
+from ._derived import Reduction as Reduction
+from ._derived import Showing as Showing
+from ._derived import Shown as Shown
+from ._derived import inside_key as inside_key
+from ._derived import length_key as length_key
 from ._implicit import ImplicitSystem as ImplicitSystem
 from ._implicit import implicit_system as implicit_system
 from ._order import Parallel as Parallel

@@ -13,11 +13,70 @@ from ..grid import Time
 
 
 class AbstractSave(ABC):
-    """Chooses the levels a solution keeps."""
+    """Chooses the levels a solution keeps, and what of them: `fd.every(10).sel(y=0.5)`, `fd.every(10).mean("x")`.
+
+    What is asked for is done in turn, while the run goes on: only what is left is kept.
+    """
 
     @abstractmethod
     def times(self, time: Time) -> np.ndarray:
         """The times of the saved states, in the units of the time axis."""
+
+    def isel(self, **cuts: Any) -> "Derived":
+        """Keeps parts of fields by position: `isel(x=slice(None, None, 4), y=0)`; an index drops the axis."""
+        return _derived(self, "isel", tuple(cuts.items()))
+
+    def sel(self, **cuts: Any) -> "Derived":
+        """Keeps parts of fields by coordinate: `sel(x=slice(0.2, 0.4), y=0.5)`, as in `u.loc[...]`."""
+        return _derived(self, "sel", tuple(cuts.items()))
+
+    def mean(self, *axes: Any) -> "Derived":
+        """Keeps means along axes (all without), weighted by the volumes of cells, holes left out."""
+        return _derived(self, "mean", axes)
+
+    def integral(self, *axes: Any) -> "Derived":
+        """Keeps integrals ∑ u ΔV along axes (all without), holes left out."""
+        return _derived(self, "integral", axes)
+
+    def max(self, *axes: Any) -> "Derived":
+        """Keeps the largest values along axes (all without), holes left out."""
+        return _derived(self, "max", axes)
+
+    def min(self, *axes: Any) -> "Derived":
+        """Keeps the smallest values along axes (all without), holes left out."""
+        return _derived(self, "min", axes)
+
+    def only(self, *fields: Any) -> "Derived":
+        """Keeps these fields alone."""
+        return _derived(self, "only", fields)
+
+    def averaged(self) -> "Derived":
+        """Keeps the mean over the levels since the last save, that level left out; at level 0 the level itself."""
+        return _derived(self, "averaged", ())
+
+
+@dataclass(frozen=True)
+class Derived(AbstractSave):
+    """Levels of another save, of which a part is kept: `asked`, in turn, as methods of `AbstractSave` and arguments."""
+
+    save: AbstractSave
+    asked: tuple[tuple[str, tuple[Any, ...]], ...]
+
+    def times(self, time: Time) -> np.ndarray:
+        return self.save.times(time)
+
+
+def _derived(save: AbstractSave, kind: str, given: tuple[Any, ...]) -> Derived:
+    if kind not in ("isel", "sel") and not all(isinstance(one, str) for one in given):
+        noun = "fields" if kind == "only" else "axes"
+        raise DeclarationError(f"save=….{kind}(...) takes {noun} by name, got {given!r}.")
+    if not isinstance(save, Every | At | Final | Derived):
+        raise DeclarationError(
+            f"{type(save).__name__} keeps what it is; cuts and means are asked of fd.every, fd.at, "
+            f"fd.final: fd.stream(path, fd.every(10).{kind}(...))."
+        )
+    before = save.asked if isinstance(save, Derived) else ()
+    return Derived(save.save if isinstance(save, Derived) else save, (*before, (kind, given)))
 
 
 @dataclass(frozen=True)
@@ -117,8 +176,10 @@ def stream(path: Any, save: Any = None, *, overwrite: bool = False) -> Stream:
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise DeclarationError(f"fd.stream takes the path of a Zarr store, got {path!r}.")
     save = Every(1) if save is None else save
-    if not isinstance(save, Every | At | Final):
-        raise DeclarationError(f"fd.stream takes fd.every(n), fd.at(times) or fd.final() beside its path, got {save!r}.")
+    if not isinstance(save, Every | At | Final | Derived):
+        raise DeclarationError(
+            f"fd.stream takes fd.every(n), fd.at(times) or fd.final() beside its path, got {save!r}."
+        )
     return Stream(os.path.abspath(os.fspath(path)), save, overwrite)
 
 

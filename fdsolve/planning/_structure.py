@@ -6,6 +6,7 @@ from typing import Any
 from ..region import Box
 from ..schemes import AbstractStepper
 from ..stencil import StateRead, Traced
+from ._derived import Showing
 from ._order import Stage
 from ._pieces import Piece
 from ._receivers import Recording
@@ -76,7 +77,7 @@ class Structure:
 
     `kernels` names the kernel of an operation where it is not `slices`; `facts` are what systems of equations must
     know, `asked` the solver that was asked for them; `adjoint` says how derivatives of the march are taken (None: as
-    JAX does).
+    JAX does); `showing` is what is kept of a saved level (None: the fields as they are).
     """
 
     arrays: tuple[Array, ...]
@@ -95,6 +96,7 @@ class Structure:
     facts: Facts | None = None
     asked: Any = None
     adjoint: Any = None
+    showing: Showing | None = None
 
     def kernel(self, operation: str) -> str:
         """The kernel of an operation."""
@@ -125,8 +127,8 @@ class Structure:
 
     @property
     def saves_last_only(self) -> bool:
-        """Whether the history is the last level alone."""
-        return self.saved_levels == (self.segments[-1].stop - 1,)
+        """Whether the history is the last level alone, whole."""
+        return self.showing is None and self.saved_levels == (self.segments[-1].stop - 1,)
 
     @property
     def first_level(self) -> "Structure":
@@ -139,6 +141,7 @@ class Structure:
             saved_levels=(),
             stepper=None,
             kernels=(),
+            showing=None,
         )
 
     def array(self, name: str) -> Array:

@@ -23,7 +23,7 @@ from ..kernels import Arrays
 from ..monitors import AbstractProgress, Watch
 from ..planning import Plan
 from ..solution import check_logs
-from ..stepping import Carry, Ready, interiors, march_chunk, steps_a_turn
+from ..stepping import Carry, Ready, interiors, keep, march_chunk, shown, steps_a_turn
 from ._keeper import Keeper
 from ._sinks import AbstractSink, Nowhere
 
@@ -106,7 +106,7 @@ class Drive:
         if keeps:
             self._save_kept(at, gap, turns, kept)
         else:
-            self._save_here(level, after)
+            after = self._save_here(level, after)
         error = self._fault(after, failed)
         if error is not None:
             return Outcome(after, level, error=error)
@@ -139,7 +139,7 @@ class Drive:
 
     @property
     def _room(self) -> int:
-        size = sum(int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in self.plan.structure.declared)
+        size = self.plan.bytes_saved // max(len(self.plan.structure.saved_levels), 1)
         return int(np.clip(ROOM_BYTES // max(size, 1), 1, MAX_ROOM))
 
     def _choose(self, at: int, stop: int) -> tuple[int, int, int, bool]:
@@ -183,10 +183,17 @@ class Drive:
             levels = [at + gap * (k + 1) for k in range(turns)]
             self.sink.append(levels, {name: np.asarray(array)[:turns] for name, array in kept.items()})
 
-    def _save_here(self, level: int, carry: Carry) -> None:
-        if level in self.plan.structure.saved_levels:
-            fields = interiors(self.plan.structure, carry[0])
-            self.sink.append([level], {name: np.asarray(array)[None] for name, array in fields.items()})
+    def _save_here(self, level: int, carry: Carry) -> Carry:
+        """Saves a level; gives the carry that goes on."""
+        if level not in self.plan.structure.saved_levels:
+            return carry
+        structure = self.plan.structure
+        if level == 0:
+            fields = shown(structure, self.axes, self.arrays, carry[0])
+        else:
+            carry, fields = keep(structure, self.axes, self.arrays, carry)
+        self.sink.append([level], {name: np.asarray(array)[None] for name, array in fields.items()})
+        return carry
 
     def _attend(self, carry: Carry, level: int, last: int) -> Outcome:
         """Monitors look; a checkpoint is written."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..files import ZarrStream
-from ..planning import Plan
 
 Mark = Callable[[str, Any], Any]
 """(field, levels) ↦ the levels with nan inside holes."""
@@ -51,9 +50,8 @@ class Nowhere(AbstractSink):
 class Memory(AbstractSink):
     """Keeps levels in memory, in arrays of their final size."""
 
-    def __init__(self, plan: Plan):
-        count = len(plan.structure.saved_levels)
-        self._arrays = {one.name: np.empty((count, *one.shape), np.dtype(one.dtype)) for one in plan.structure.declared}
+    def __init__(self, count: int, like: Mapping[str, Any]):
+        self._arrays = {name: np.empty((count, *one.shape), np.dtype(one.dtype)) for name, one in like.items()}
         self.num_saved = 0
 
     def append(self, levels: Sequence[int], arrays: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from ._history import make_histories as make_histories
 from ._history import mark_holes as mark_holes
+from ._history import mark_shown as mark_shown
 from ._logs import Solved as Solved
 from ._logs import check_logs as check_logs
 from ._names import time_coordinate as time_coordinate

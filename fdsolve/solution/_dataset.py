@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from ..field import Field
 from ..grid import Axis, Grid
-from ..planning import Plan
+from ..planning import Cut, Plan, Showing
 from ._names import time_coordinate
 from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
 
@@ -35,18 +35,49 @@ def make_dataset(plan: Plan, times: np.ndarray, history: Mapping[str, Any]) -> x
             coords |= space_coordinates(grid, axis, face)
     data: dict[str, Any] = {}
     staggers = topology(grid) if faced else None
-    for one in fields:
-        dims = [] if grid.time is None else [str(grid.time_name)]
-        dims += [f"{axis}_face" if axis in one.layout.faces else axis for axis in grid.space]
+    showing, first = plan.structure.showing, [] if grid.time is None else [str(grid.time_name)]
+    for one in fields if showing is None else ():
+        dims = first + [f"{axis}_face" if axis in one.layout.faces else axis for axis in grid.space]
         attributes = field_attributes(one)
         if staggers is not None:
             attributes |= {"grid": TOPOLOGY, "location": location_of(grid, one.layout.faces)}
         data[one.name] = (tuple(dims), np.asarray(history[one.name]), attributes)
+    if showing is not None:
+        return _parts(plan, showing, coords, first, history)
     conventions = CONVENTIONS
     if staggers is not None:
         data[TOPOLOGY] = ((), np.int32(0), staggers)
         conventions = f"{CONVENTIONS} SGRID-0.3"
     return xr.Dataset(data, coords, attrs={"Conventions": conventions, **plan_attributes(plan)})
+
+
+def _parts(plan: Plan, showing: Showing, coords: dict[str, Any], first: list[str], history: Mapping[str, Any]) -> Any:
+    """What a save kept of fields: each with the coordinates of what is left of it; where two differ, under its own."""
+    by_name, found = {one.name: one for one in plan.problem.fields}, []
+    whole = xr.Dataset(coords={name: one for name, one in coords.items() if not name.endswith("_bnds")})
+    for part in showing.fields:
+        one, cut, dims, reduced = by_name[part.name], whole, list(first), []
+        for step in part.steps:
+            if isinstance(step, Cut):
+                dim = f"{step.axis}_face" if step.axis in one.layout.faces else step.axis
+                cut = cut.isel({dim: step.start if step.drop else slice(step.start, step.stop, step.step)})
+            else:
+                reduced.append(f"{', '.join(step.axes)}: {_METHODS[step.kind]}")
+        dims += [f"{axis}_face" if axis in one.layout.faces else axis for axis in part.axes]
+        attributes = field_attributes(one)
+        if showing.averaged:
+            reduced.append(f"{first[0]}: mean")
+        if reduced:
+            attributes["cell_methods"] = " ".join(reduced)
+        kept = {name: array for name, array in cut.coords.items() if set(array.dims) <= set(dims)}
+        array = xr.DataArray(np.asarray(history[one.name]), kept, dims, one.name, attributes)
+        array.attrs = attributes
+        found.append(array.to_dataset())
+    merged = xr.merge(found, compat="no_conflicts", join="outer") if len(found) > 1 else found[0]
+    return merged.assign_attrs({"Conventions": CONVENTIONS, **plan_attributes(plan)})
+
+
+_METHODS = {"mean": "mean", "integral": "sum", "max": "maximum", "min": "minimum"}
 
 
 def field_attributes(one: Field) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """What a run saved, as a solution gives it: at the wanted times, holes marked."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ..planning import Plan
+from ..planning import Cut, Plan
 from ..region import Box
 from ._solution import LastLevel
 
@@ -26,16 +27,40 @@ def make_histories(
             array = array[left] * (1 - share) + array[right] * share
         elif made.save.left != tuple(range(len(made.save.levels))):
             array = array[jnp.asarray(made.save.left)]
-        histories[name] = mark_holes(made, name, array, hidden)
+        histories[name] = mark_shown(made, name, array, hidden)
     return histories, finals
 
 
 def mark_holes(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax.Array]) -> jax.Array:
-    """The array with nan inside holes, of a fixed shape or `hidden` by parameters; integers keep their zeros."""
-    points, nan = made.holes[name], jnp.nan
+    """A field, whole, with nan inside holes, of a fixed shape or `hidden` by parameters; integers keep their zeros."""
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         return array
-    if not points.empty:
-        mask = points.to_mask(Box.of_shape(array.shape[array.ndim - len(made.problem.scope.grid.space) :]))
-        array = jnp.where(mask, jnp.asarray(nan, array.dtype), array)
-    return jnp.where(hidden[name], jnp.asarray(nan, array.dtype), array) if name in hidden else array
+    mask = _holes(made, name, hidden)
+    return array if mask is None else jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)
+
+
+def mark_shown(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax.Array]) -> jax.Array:
+    """What was kept of a field with nan inside holes; means and extremes leave holes out and have none."""
+    if made.structure.showing is None:
+        return mark_holes(made, name, array, hidden)
+    one, mask = made.structure.showing.of(name), _holes(made, name, hidden)
+    if one.weighted or mask is None or not jnp.issubdtype(array.dtype, jnp.inexact):
+        return array
+    axes = list(made.problem.scope.grid.space)
+    for cut in one.steps:
+        assert isinstance(cut, Cut)
+        place = axes.index(cut.axis)
+        mask = jnp.moveaxis(jnp.moveaxis(jnp.asarray(mask), place, 0)[cut.start : cut.stop : cut.step], 0, place)
+        if cut.drop:
+            mask = jnp.squeeze(mask, place)
+            axes.remove(cut.axis)
+    return jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)
+
+
+def _holes(made: Plan, name: str, hidden: Mapping[str, jax.Array]) -> Any:
+    """Where the holes of a field are; None where it has none."""
+    points, shape = made.holes[name], made.structure.array(name).shape
+    mask = None if points.empty else points.to_mask(Box.of_shape(shape))
+    if name not in hidden:
+        return mask
+    return hidden[name] if mask is None else hidden[name] | mask

@@ -17,7 +17,6 @@ from ._march import Carry as Carry
 from ._march import begin as begin
 from ._march import finish as finish
 from ._march import hidden_points as hidden_points
-from ._march import interiors as interiors
 from ._operator import Operator as Operator
 from ._operator import as_vectors as as_vectors
 from ._operator import find_change as find_change
@@ -25,6 +24,10 @@ from ._operator import find_images as find_images
 from ._operator import find_matrix as find_matrix
 from ._relax import relax_for as relax_for
 from ._relax import relax_until as relax_until
+from ._shown import interiors as interiors
+from ._shown import keep as keep
+from ._shown import shown as shown
+from ._shown import without_means as without_means
 from ._undo import describe_adjoint as describe_adjoint
 from ._update import first_carry as first_carry
 from ._update import make_run as make_run

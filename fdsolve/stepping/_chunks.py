@@ -16,9 +16,7 @@ from ..kernels import Arrays
 from ..planning import Structure
 from ._march import (
     Carry,
-    Saved,
     after_first,
-    interiors,
     is_finite,
     make_ready,
     march_kernel,
@@ -27,6 +25,7 @@ from ._march import (
     with_spare,
     without_spare,
 )
+from ._shown import Saved, keep, shown
 
 LEVELS_A_TURN = 16
 
@@ -85,10 +84,11 @@ def march_chunk(
     def body(k: Any, held: tuple[Carry, Saved]) -> tuple[Carry, Saved]:
         carry, kept = held
         carry = advance(carry, start + k * gap, gap)
-        new = interiors(structure, carry[0]) if room else {}
+        carry, new = keep(structure, axes, arrays, carry) if room else (carry, {})
         return carry, {n: lax.dynamic_update_index_in_dim(kept[n], new[n], k, 0) for n in kept}
 
-    kept = {one.name: jnp.zeros((room, *one.shape), one.dtype) for one in structure.declared} if room else {}
+    like = jax.eval_shape(lambda c: shown(structure, axes, arrays, c[0]), carry) if room else {}
+    kept = {name: jnp.zeros((room, *one.shape), one.dtype) for name, one in like.items()}
     carry = (with_spare(carry[0]), carry[1]) if spare else carry
     carry, kept = lax.fori_loop(0, turns, body, (carry, kept))
     carry = (without_spare(carry[0]), carry[1]) if spare else carry

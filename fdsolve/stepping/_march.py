@@ -22,6 +22,7 @@ from ._level import make_level
 from ._logs import Log, solves_of, start_logs
 from ._prepare import prepare_stages, prepare_systems
 from ._record import Records, recorded, start_records
+from ._shown import Saved, interiors, keep, shown, start_means, without_means
 from ._state import State
 from ._system import System
 from ._systems import Systems
@@ -30,8 +31,9 @@ from ._undo import adjoint_of
 MAX_RUNS = 8
 MIN_UNROLLED_POINTS = 2**14
 MAX_UNROLLED_PIECES = 48
-Saved = dict[str, jax.Array]
 Carry = tuple[State, Records]
+Keep = Callable[[Carry], tuple[Carry, Saved]]
+"""What is kept of a level that is saved, and the carry that goes on."""
 Advance = Callable[[Carry, Any, int], Carry]
 """Marches from a level on by a number of levels."""
 
@@ -69,7 +71,8 @@ def make_ready(
     """What a march needs beside the first level: the stepper's memory in the carry, and what it and the systems of
     equations make once for all steps."""
     begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
-    carry = (State(carry[0].levels, begun.memory, _joined(structure, begun.logs, carry[0].logs)), carry[1])
+    state = State(carry[0].levels, begun.memory, _joined(structure, begun.logs, carry[0].logs))
+    carry = (state, {**carry[1], **start_means(structure, axes, arrays, state)})
     systems = {
         **prepare_systems(structure, arrays, axes),
         **prepare_stages(structure, arrays, axes, begun, prepared),
@@ -81,18 +84,19 @@ def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry
     carry, prepared, systems = make_ready(structure, axes, arrays, carry)
     parts: list[Saved] = []
     if 0 in structure.saved_levels:
-        parts.append({name: array[None] for name, array in interiors(structure, carry[0]).items()})
+        parts.append({name: array[None] for name, array in shown(structure, axes, arrays, carry[0]).items()})
     for segment in map(after_first, structure.segments):
         if segment.start < segment.stop:
             carry, saved = _run_segment(structure, segment, arrays, carry, axes, prepared, systems)
             parts.extend(saved)
     parts = [] if structure.saves_last_only else parts
     history = {
-        one.name: jnp.concatenate([part[one.name] for part in parts]) if len(parts) > 1 else parts[0][one.name]
-        for one in (structure.declared if parts else ())
+        name: jnp.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name]
+        for name in (parts[0] if parts else ())
     }
     failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
-    return history, carry, hidden_points(structure, axes, arrays), failed, is_finite(structure, carry[0])
+    finite = is_finite(structure, carry[0])
+    return history, (carry[0], without_means(carry[1])), hidden_points(structure, axes, arrays), failed, finite
 
 
 _finish = jax.jit(_finished, static_argnums=(0, 1))
@@ -157,11 +161,6 @@ def hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -
     return hidden
 
 
-def interiors(structure: Structure, state: State) -> Saved:
-    """The declared fields at the last level, without what stands around them."""
-    return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.declared}
-
-
 def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any, logs: Any) -> State:
     """The levels held after one more: as many as before."""
     return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory, logs)
@@ -195,13 +194,14 @@ def _run_segment(
         turn, advance = 1, _by_adjoint(structure, segment, arrays, axes, prepared, systems)
     if turn > 1:
         carry = (with_spare(carry[0]), carry[1])
+    keeping: Keep = partial(keep, structure, axes, arrays)
     if len(gaps) > MAX_RUNS:
-        carry, kept = _march_flagged(structure, step, carry, segment, wanted, turn)
+        carry, kept = _march_flagged(keeping, step, carry, segment, wanted, turn)
         saved.append(kept)
         at = segment.stop
         gaps = []
     for gap, count in gaps:
-        carry, kept = _march_saving(structure, advance, carry, at, gap, count, turn)
+        carry, kept = _march_saving(keeping, advance, carry, at, gap, count, turn)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
@@ -290,7 +290,8 @@ def _step(
 def march_kernel(structure: Structure, segment: Segment) -> Kernel | None:
     """The kernel that marches through a segment; None where levels are computed one by one here."""
     name = dict(structure.kernels).get("march", "slices")
-    alone = len(segment.phases) == 1 and structure.recording is None and not segment.starting
+    watched = structure.recording is not None or (structure.showing is not None and structure.showing.averaged)
+    alone = len(segment.phases) == 1 and not watched and not segment.starting
     alone = alone and segment.stop - segment.start > 1  # one level alone is not worth a program of its own
     return get("march", name) if name != "slices" and alone else None
 
@@ -361,13 +362,12 @@ def turn_of(structure: Structure, segment: Segment) -> int:
 
 
 def _march_saving(
-    structure: Structure, advance: Advance, carry: Carry, start: int, gap: int, count: int, turn: int
+    keeping: Keep, advance: Advance, carry: Carry, start: int, gap: int, count: int, turn: int
 ) -> tuple[Carry, Saved]:
     """`count` times `gap` steps, the level after each kept."""
 
     def body(c: Carry, k: Any) -> tuple[Carry, Saved]:
-        c = advance(c, start + k * gap, gap)
-        return c, interiors(structure, c[0])
+        return keeping(advance(c, start + k * gap, gap))
 
     if count == 1:
         carry, kept = body(carry, 0)
@@ -376,7 +376,7 @@ def _march_saving(
 
 
 def _march_flagged(
-    structure: Structure, step: Any, carry: Carry, segment: Segment, wanted: Sequence[int], turn: int
+    keeping: Keep, step: Any, carry: Carry, segment: Segment, wanted: Sequence[int], turn: int
 ) -> tuple[Carry, Saved]:
     """Irregular saves: every level of the segment is computed in one scan, the wanted ones are written when reached."""
     marks = set(wanted)
@@ -384,20 +384,18 @@ def _march_flagged(
     for level in range(segment.start, segment.stop):
         slots.append(at if level in marks else -1)
         at += level in marks
-    history = {one.name: jnp.zeros((len(wanted), *one.shape), one.dtype) for one in structure.declared}
+    like = jax.eval_shape(keeping, carry)[1]
+    history = {name: jnp.zeros((len(wanted), *one.shape), one.dtype) for name, one in like.items()}
 
     def body(both: Any, entry: Any) -> tuple[Any, None]:
         c, kept = both
         number, slot = entry
-        c = step(c, number)
-        new = interiors(structure, c[0])
-        kept = lax.cond(
-            slot >= 0,
-            lambda h: {n: lax.dynamic_update_index_in_dim(h[n], new[n], slot, 0) for n in h},
-            lambda h: h,
-            kept,
-        )
-        return (c, kept), None
+
+        def write(held: Any) -> Any:
+            carry, new = keeping(held[0])
+            return carry, {n: lax.dynamic_update_index_in_dim(held[1][n], new[n], slot, 0) for n in held[1]}
+
+        return lax.cond(slot >= 0, write, lambda held: held, (step(c, number), kept)), None
 
     levels = jnp.arange(segment.start, segment.stop)
     (carry, history), _ = lax.scan(

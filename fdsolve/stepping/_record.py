@@ -1,6 +1,7 @@
 """Records of receivers: fields interpolated to places between the points while marching."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any
 
@@ -10,6 +11,7 @@ from jax import lax
 
 from ..kernels import Arrays
 from ..planning import Array, Structure, index_key, weight_key
+from ._shown import add_to_means
 
 Records = dict[str, jax.Array]
 """By field, (levels, receivers)."""
@@ -28,11 +30,19 @@ def recorded(
 ) -> Callable[[Any, Any], Any]:
     """A step of (state, records) from a step of the state: what receivers see of the new level is written down."""
     found = structure.recording
+    if structure.showing is not None and structure.showing.averaged:
+        once = recorded(replace(structure, showing=None), axes, arrays, step)
+
+        def summed(carry: Any, number: Any) -> Any:
+            state, records = once(carry, number)
+            return state, add_to_means(structure, axes, arrays, state, records)
+
+        return summed
     if found is None:
         return lambda carry, number: (step(carry[0], number), carry[1])
 
     def write(state: Any, records: Records, number: Any) -> Records:
-        return {
+        return records | {
             one.name: lax.dynamic_update_index_in_dim(
                 records[one.name], _listen(one, axes, arrays, state[one.name][0]), number // found.every, 0
             )

@@ -10,9 +10,11 @@ import numpy as np
 from jax import lax
 
 from ..adjoint import Run, pairing
+from ..errors import PlanningError
 from ..kernels import Arrays
 from ..planning import Structure
-from ._march import Carry, after_first, begin, finish, interiors, make_ready, marcher
+from ._march import Carry, after_first, begin, finish, make_ready, marcher
+from ._shown import interiors
 
 Step = Callable[[Arrays, Carry, Any], Carry]
 
@@ -41,7 +43,12 @@ def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
 
 
 def make_run(structure: Structure, axes: tuple[str, ...]) -> Run:
-    """A whole run, for adjoints that act on it."""
+    """A whole run, for adjoints that act on it. Raises PlanningError where a save keeps parts of levels."""
+    if structure.showing is not None:
+        raise PlanningError(
+            "Forward and Online differentiate whole levels, and this save keeps parts or means of them. Take those "
+            "after the solve, or take adjoint=fd.adjoint.Checkpointed()."
+        )
 
     def run(which: Structure, arrays: Arrays) -> Any:
         return finish(which, axes, arrays, begin(which, axes, arrays)[0])

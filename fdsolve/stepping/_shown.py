@@ -1,0 +1,111 @@
+"""What is kept of a saved level."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..kernels import Arrays, take_box
+from ..planning import Cut, Reduction, Shown, Structure, inside_key, length_key
+from ._state import State
+
+Saved = dict[str, jax.Array]
+_SUM, _COUNT = "sum of ", "levels summed"
+
+
+def interiors(structure: Structure, state: State) -> Saved:
+    """The declared fields at the last level, without what stands around them."""
+    return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.declared}
+
+
+def shown(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: State) -> Saved:
+    """What is kept of the last level: the declared fields, or what a save asks of them."""
+    values = interiors(structure, state)
+    if structure.showing is None:
+        return values
+    return {one.name: _show(one, axes, arrays, values[one.name]) for one in structure.showing.fields}
+
+
+def _show(one: Shown, axes: tuple[str, ...], arrays: Arrays, values: jax.Array) -> jax.Array:
+    lengths = {axis: arrays.wholes[length_key(one.name, axis)] for axis in axes} if one.weighted else {}
+    inside = arrays.wholes.get(inside_key(one.name)) if one.weighted else None
+    left = list(axes)
+    for step in one.steps:
+        if isinstance(step, Cut):
+            place = left.index(step.axis)
+            values = _cut(step, place, values)
+            inside = None if inside is None else _cut(step, place, inside)
+            if lengths:
+                lengths[step.axis] = lengths[step.axis][step.start : step.stop : step.step]
+            if step.drop:
+                left.remove(step.axis)
+        else:
+            values, inside = _reduced(step, left, lengths, values, inside)
+            left = [axis for axis in left if axis not in step.axes]
+    return values
+
+
+def _cut(step: Cut, place: int, values: jax.Array) -> jax.Array:
+    if step.drop:
+        return jax.lax.index_in_dim(values, step.start, place, keepdims=False)
+    return jax.lax.slice_in_dim(values, step.start, step.stop, step.step, place)
+
+
+def _reduced(step: Reduction, left: list[str], lengths: Mapping[str, Any], values: Any, inside: Any) -> tuple[Any, Any]:
+    """The values without some axes, and which of what is left stands for points outside holes."""
+    places = tuple(left.index(axis) for axis in step.axes)
+    still = None if inside is None else jnp.any(inside, places)
+    if step.kind in ("max", "min"):
+        worst = jnp.asarray(-jnp.inf if step.kind == "max" else jnp.inf, values.dtype)
+        take = jnp.max if step.kind == "max" else jnp.min
+        return take(values if inside is None else jnp.where(inside, values, worst), places), still
+    weights = jnp.ones((), values.dtype)
+    for axis, place in zip(step.axes, places, strict=True):
+        around = [-1 if k == place else 1 for k in range(values.ndim)]
+        weights = weights * lengths[axis].astype(values.dtype).reshape(around)
+    weights = jnp.broadcast_to(weights if inside is None else jnp.where(inside, weights, 0), values.shape)
+    found = jnp.sum(values * weights, places)
+    if step.kind == "integral":
+        return found, still
+    total = jnp.sum(weights, places)
+    return found / jnp.where(total == 0, 1, total), still
+
+
+def start_means(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: State) -> Mapping[str, jax.Array]:
+    """Sums of what will be averaged, beside the records; nothing where nothing is."""
+    if structure.showing is None or not structure.showing.averaged:
+        return {}
+    like = jax.eval_shape(lambda s: shown(structure, axes, arrays, s), state)
+    return {
+        _COUNT: jnp.zeros((), jnp.int32),
+        **{_SUM + name: jnp.zeros(one.shape, one.dtype) for name, one in like.items()},
+    }
+
+
+def add_to_means(
+    structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: State, records: Mapping[str, jax.Array]
+) -> dict[str, jax.Array]:
+    """The records after one more level."""
+    new = shown(structure, axes, arrays, state)
+    sums = {_SUM + name: records[_SUM + name] + array for name, array in new.items()}
+    return {**records, **sums, _COUNT: records[_COUNT] + 1}
+
+
+def keep(
+    structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: tuple[State, dict[str, jax.Array]]
+) -> tuple[tuple[State, dict[str, jax.Array]], Saved]:
+    """What is kept of a level that is saved, and the carry that goes on: sums begin anew."""
+    state, records = carry
+    if _COUNT not in records:
+        return carry, shown(structure, axes, arrays, state)
+    count = records[_COUNT]
+    sums = {name.removeprefix(_SUM): array for name, array in records.items() if name.startswith(_SUM)}
+    saved = {name: array / jnp.maximum(count, 1).astype(array.dtype) for name, array in sums.items()}
+    empty = {name: jnp.zeros_like(a) if name.startswith(_SUM) or name == _COUNT else a for name, a in records.items()}
+    return (state, empty), saved
+
+
+def without_means(records: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+    """The records of receivers alone."""
+    return {name: array for name, array in records.items() if name != _COUNT and not name.startswith(_SUM)}
