@@ -68,7 +68,7 @@ assert error < 1e-10, error  # second differences of a parabola are exact
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for n in (20, 60, 120, 250, STEPS):
-    ax.plot(history[n, 20], y_axis.points, color=plt.get_cmap("viridis")(n / STEPS), label=f"t = {n * step:.2f}")
+    ax.plot(history[n, 20], y_axis.points, color=plt.get_cmap("viridis")(0.87 * n / STEPS), label=f"t = {n * step:.2f}")
 ax.plot(steady[20], y_axis.points, "k--", label="steady")
 ax.set(xlabel="u", ylabel="y", xlim=(0, 6.5), ylim=(0, 2), title="Flow along a channel")
 ax.legend(frameon=False)

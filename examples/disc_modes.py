@@ -53,8 +53,14 @@ assert order > 1.9
 
 angles = np.append(mode.q, 2 * np.pi)
 fig, axes = plt.subplots(1, 3, subplot_kw=dict(projection="polar"), figsize=(10, 3.5), layout="constrained")
-for ax, share in zip(axes, (0.0, 0.5, 1.0), strict=True):
+for ax, share in zip(axes, (0.0, 0.3, 1.0), strict=True):
     shown = mode.isel(t=int(share * (mode.t.size - 1))).transpose("r", "q").values
-    ax.pcolormesh(angles, mode.r, np.hstack([shown, shown[:, :1]]), vmin=-0.6, vmax=0.6, cmap="RdBu", shading="gouraud")
-    ax.set(title=f"{share / 2:g} periods", xticklabels=[], yticklabels=[])
-fig.savefig(Path("disc_modes.png"), dpi=100)
+    colours = dict(vmin=-0.6, vmax=0.6, cmap="RdBu_r", shading="gouraud")
+    image = ax.pcolormesh(angles, mode.r, np.hstack([shown, shown[:, :1]]), **colours)
+    ax.set(title=f"after {share / 2:g} periods", xticklabels=[], yticks=[])
+    ax.grid(False)
+fig.suptitle("A drum's first mode around the pole")
+fig.colorbar(image, ax=axes, label="displacement u", shrink=0.8)
+Path("out").mkdir(exist_ok=True)
+fig.savefig("out/disc_modes.png", dpi=150)
+print("picture in out/disc_modes.png")

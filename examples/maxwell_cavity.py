@@ -52,8 +52,13 @@ print(f"frequency {measured:.5f}; of the scheme {numerical:.5f}, exact {frequenc
 assert abs(measured / numerical - 1) < 1e-3
 assert abs(measured / frequency - 1) < 3e-3
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-result.e.isel(t=17).plot(x="x", ax=left)
-right.plot(result.t[:-1], energy / energy[0] - 1)
-right.set(xlabel="t", ylabel="energy, relative change")
-fig.savefig(Path("maxwell_cavity.png"), dpi=100)
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
+half = result.e.isel(t=36)
+image = left.pcolormesh(half.x, half.y, half.T, vmin=-1, vmax=1, cmap="RdBu_r", shading="gouraud")
+fig.colorbar(image, ax=left, label="E")
+left.set(title=f"electric field after half a period, t = {float(half.t):.2f}", xlabel="x", ylabel="y", aspect="equal")
+right.plot(result.t[:-1], 1e15 * (energy / energy[0] - 1), lw=0.8)
+right.set(title="energy: rounding alone", xlabel="t", ylabel="relative change (10⁻¹⁵)")
+Path("out").mkdir(exist_ok=True)
+fig.savefig("out/maxwell_cavity.png", dpi=150)
+print("picture in out/maxwell_cavity.png")

@@ -42,10 +42,12 @@ assert np.allclose(star, (0.3031302, 0.9274526, 0.4263194), rtol=2e-3), star
 shock = float(x[np.argmin(abs(density - (0.2655737 + 0.125) / 2))])
 assert abs(shock - 0.85043) < 1.5 / 200, shock
 
-fig, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
-for ax, value, name in zip(axes, (density, velocity, pressure), ("density", "velocity", "pressure"), strict=True):
+states = density, velocity, pressure
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+fig.suptitle("Sod's shock tube (grey lines: the exact places)")
+for k, (ax, value, name) in enumerate(zip(axes, states, ("density", "velocity", "pressure"), strict=True)):
     ax.plot(x, value, ".-", markersize=3, linewidth=0.6)
-    ax.set(title=name, xlabel="x")
+    ax.set(title=name, xlabel="x", ylabel="ρup"[k])
     for place in (0.26336, 0.48595, 0.68549, 0.85043):
         ax.axvline(place, color="0.8", linewidth=0.8, zorder=0)
 Path("out").mkdir(exist_ok=True)
