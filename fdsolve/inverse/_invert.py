@@ -86,7 +86,7 @@ def invert(
     if callback is not None and not callable(callback):
         raise DeclarationError(f"callback= takes a function of an iterate, got {callback!r}.")
     loss, slope = check_start(objective, vector, order.example)
-    unit = abs(loss) if loss else 1.0
+    unit = abs(loss) if loss and subsets is None else 1.0  # one subset does not tell the size of all
     watch = _Watch(space, unit, callback, bool(progress))
     search = _Search(replace(objective, unit=unit), chosen, limits, order, watch)
     return search.run(vector, float(np.linalg.norm(slope)) / unit)
@@ -183,7 +183,7 @@ class _Search:
 
     def run(self, vector: jax.Array, steepness: float) -> Inversion:
         reports: list[Report] = []
-        if steepness == 0:
+        if steepness == 0 and self.order.example is None:
             reports.append(Report(vector, float(self.objective.loss(vector, self.order.example)), 0.0, True))
             return self._result(reports, "the gradient is zero at the start", True)
         advance = self.method.begin(self.objective, vector, steepness)
