@@ -1,0 +1,184 @@
+"""The command line: what it prints and writes, how it ends, and that mistakes are told without tracebacks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib import pyplot as plt
+from PIL import Image
+
+from fdsolve.command import main
+from fdsolve.command._gallery import examples, title_of
+from fdsolve.command._info import extras
+from fdsolve.command._problem import read_problem, read_setting
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DECLARED = """
+import fdsolve as fd
+grid = fd.Grid(t=fd.Time(0.0, 1.0, num=4, units="s"), x=fd.Axis(0.0, 1.0, num=5))
+u = fd.Field("u", grid)
+u[...] = lambda u, a: a * u["t-1"]
+u[0] = lambda x: 1.0 + x
+fields = u
+parameters = dict(a=0.5)
+options = dict(save=fd.every(1))
+"""
+FUNCTION = DECLARED.replace("fields = u\n", "").replace("parameters = dict(a=0.5)\n", "").replace("options", "given")
+FUNCTION += """
+def problem(a=0.5, *, label):
+    return dict(fields=[u], parameters=dict(a=a), options=given)
+"""
+
+
+@pytest.fixture
+def declared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.py").write_text(DECLARED)
+    (tmp_path / "f.py").write_text(FUNCTION)
+    yield tmp_path
+    plt.close("all")
+
+
+def told(capsys):
+    """What was printed on the error stream, which holds no traceback."""
+    text = capsys.readouterr().err
+    assert "Traceback" not in text
+    return text
+
+
+def test_run_saves_draws_and_films(declared, capsys):
+    wanted = ["--save", "o.nc", "--plot", "o.png", "--animate", "o.gif", "--kind", "lines"]
+    assert main(["run", "p.py", "--set", "a=0.25", *wanted]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Solution(u (4, 5), t = 0 … 1)",
+        "written o.nc",
+        "written o.png",
+        "written o.gif",
+    ]
+    with xr.open_dataset("o.nc") as data:
+        start = 1 + np.linspace(0, 1, 5)
+        np.testing.assert_allclose(data.u, start * 0.25 ** np.arange(4)[:, None])
+        assert data.attrs["a"] == 0.25
+    with Image.open("o.png") as picture, Image.open("o.gif") as film:
+        assert min(picture.size) > 400 and film.n_frames == 4
+
+
+def test_plan_prints_and_draws(declared, capsys):
+    assert main(["plan", "f.py", "--set", "label=x", "--plot", "r.png"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Plan\n  Grid 4 × 5") and printed.endswith("written r.png\n")
+    assert Path("r.png").stat().st_size > 1000
+
+
+def test_settings_are_python_values_or_words():
+    texts = ["a=1e-3", "n=5", "v=[1, 2]", "name=upwind", "s='1'", "flag=True", "e=a=b"]
+    expected = [("a", 1e-3), ("n", 5), ("v", [1, 2]), ("name", "upwind"), ("s", "1"), ("flag", True), ("e", "a=b")]
+    assert [read_setting(text) for text in texts] == expected
+
+
+def test_settings_reach_parameters_and_arguments(declared):
+    assert read_problem("p.py", {"a": 0.125}).parameters == {"a": 0.125}
+    found = read_problem(declared / "f.py", {"a": 2, "label": "x"})
+    assert found.parameters == {"a": 2} and [one.name for one in found.fields] == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "q.py"], "There is no problem file 'q.py'. In "),
+        (["run", "p.py", "--set", "a"], "--set takes name=value, as in --set kappa=0.1; got 'a'"),
+        (["run", "p.py", "--set", "b=1"], "p.py: No rule asks for the parameter `b`. Rules ask for a."),
+        (["run", "f.py", "--set", "b=1"], "the function `problem` of f.py has no such argument; it has a, label."),
+        (["run", "f.py"], "The function `problem` of f.py wants `label`: add --set label=…"),
+        (["run", "p.py", "--save", "o.txt"], "--save writes files that end in .nc, .zarr; got 'o.txt'."),
+        (["run", "p.py", "--plot", "no/o.png"], "--plot: there is no folder 'no'; make it first."),
+        (["run", "p.py", "--field", "w", "--plot", "o.png"], "There is no field 'w' to draw; there are `u`."),
+        (["gallery", "--run", "dem"], "There is no example 'dem'. Did you mean demo?"),
+        (["run"], "the following arguments are required: problem.py"),
+        (["run", "p.py", "--colour"], "unrecognized arguments: --colour"),
+        (["walk"], "invalid choice: 'walk'"),
+    ],
+)
+def test_mistakes_end_with_2_and_say_what_to_write(declared, capsys, arguments, message):
+    assert main(arguments) == 2
+    assert message in told(capsys)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("fd.Field(", "fd.Feld("), "bad.py, line 4: u = fd.Feld(\"u\", grid)\n  AttributeError: module 'fdsolve' has"),
+        (("num=4", "num=0"), "bad.py, line 3: grid = fd.Grid("),
+        (("u[0] =", "u[0"), "SyntaxError"),
+        (("fields = u\n", ""), "declares neither `fields` nor a function `problem`"),
+        (("fields = u\n", "fields = 3\n"), "`fields` is a Field or a list of them, got int"),
+        (("dict(save=", "dict(saves="), "fd.solve has no option 'saves'; `options` may hold stepper"),
+        (("dict(a=0.5)", "[0.5]"), "`parameters` is a dict by name, got list"),
+        (("u[0] = lambda x: 1.0 + x", ""), "bad.py: "),
+    ],
+)
+def test_faults_of_a_problem_file_are_told_where_they_are(declared, capsys, change, message):
+    assert change[0] in DECLARED
+    Path("bad.py").write_text(DECLARED.replace(*change))
+    assert main(["plan", "bad.py"]) == 2
+    assert message in told(capsys)
+
+
+def test_a_run_that_fails_ends_with_1(declared, capsys):
+    Path("bad.py").write_text(DECLARED.replace("1.0 + x", "1.0 / x"))
+    assert main(["run", "bad.py"]) == 1
+    assert "bad.py: The initial state of `u` is not finite" in told(capsys)
+    assert main(["run", "bad.py", "--traceback"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys):
+    for arguments in (["--help"], ["run", "--help"], ["plan", "--help"], ["gallery", "--help"], ["info", "--help"]):
+        assert main(arguments) == 0
+        assert "\n  fdsolve " in capsys.readouterr().out
+
+
+def test_the_gallery_lists_and_runs(capsys, monkeypatch, tmp_path):
+    assert main(["gallery"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"{name} " in listed and title_of(path) in listed for name, path in examples().items())
+    (tmp_path / "examples").mkdir()
+    for name, code in (("demo", "print('ran')"), ("broken", "raise SystemExit(3)")):
+        (tmp_path / "examples" / f"{name}.py").write_text(code)
+    monkeypatch.setattr("fdsolve.command._gallery.PACKAGE", tmp_path)
+    assert main(["gallery", "--run", "demo"]) == 0
+    assert main(["gallery", "--run", "broken"]) == 1
+    assert "the example broken ended with 3" in told(capsys)
+
+
+def test_what_is_missing_from_an_installation_is_said(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("fdsolve.command._gallery.PACKAGE", tmp_path)
+    monkeypatch.setattr("fdsolve.command._gallery.SOURCE", tmp_path)
+    assert main(["gallery"]) == 2 and "No examples were found" in told(capsys)
+    assert main(["bench", "--quick"]) == 2 and "come with the source of fdsolve" in told(capsys)
+
+
+def test_info_tells_devices_kernels_and_extras(capsys):
+    assert main(["info"]) == 0
+    printed = capsys.readouterr().out
+    assert "jaxlib" in printed and "cpu" in printed and "march" in printed and "slices" in printed
+    assert set(extras()) <= {word.split()[0] for word in printed.splitlines() if word.startswith("  ")}
+
+
+def test_the_problems_beside_the_examples_have_plans():
+    for path in sorted((ROOT / "examples" / "problems").glob("*.py")):
+        found = read_problem(path, {}).plan()
+        assert str(found).startswith("Plan") and jnp.isfinite(found.stability.factor) and found.stability.stable
+
+
+def test_it_runs_as_a_module(tmp_path):
+    env = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "fdsolve", "run", "none.py"]
+    run = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout) == (2, "") and run.stderr.startswith("fdsolve: There is no problem file")
