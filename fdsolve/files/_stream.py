@@ -58,7 +58,9 @@ class ZarrStream:
             encoding[name]["chunks"] = chunk
         with written_beside(place) as partial:
             marked = template.assign_attrs({GROWS: dim})
-            marked.to_zarr(partial, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
+            marked.to_zarr(
+                partial, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True
+            )
             publish(partial, read_documents(partial))
         self._start(place, dim)
 

@@ -1,6 +1,5 @@
 """One axis of space: its walls, points and faces, and how these continue beyond the walls."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -69,7 +68,7 @@ class Axis:
         cells: Any = False,
         units: Any = None,
         metric: Any = None,
-        attrs: Mapping[str, Any] | None = None,
+        attrs: Any = None,
     ) -> None:
         (lower, upper), units = to_magnitudes((lower, upper), units, "`lower` and `upper` of an Axis")
         flags = _to_flags(periodic, cells, units)
@@ -90,7 +89,7 @@ class Axis:
         period: Any = None,
         units: Any = None,
         metric: Any = None,
-        attrs: Mapping[str, Any] | None = None,
+        attrs: Any = None,
     ) -> "Axis":
         """An axis through given points, evenly spaced or not.
 

@@ -58,20 +58,13 @@ def topology(grid: Grid) -> dict[str, Any] | None:
     if len(order) not in (2, 3) or len(order) != len(grid.space):
         return None
     cells = " ".join(f"{axis}: {axis}_face (padding: {_padding(grid.space_axis(axis))})" for axis in order)
-    attributes: dict[str, Any] = {
+    return {  # edges and faces are left to SGRID's defaults, which are these: some readers take no others
         "cf_role": "grid_topology",
         "topology_dimension": len(order),
         "node_dimensions": " ".join(f"{axis}_face" for axis in order),
         "face_dimensions" if len(order) == 2 else "volume_dimensions": cells,
         "node_coordinates": " ".join(f"{axis}_face" for axis in order),
     }
-    for faces, place in _LOCATIONS[len(order)].items():
-        if 0 < len(faces) < len(order):
-            attributes[f"{place}_dimensions"] = " ".join(
-                f"{axis}_face" if k in faces else f"{axis}: {axis}_face (padding: {_padding(grid.space_axis(axis))})"
-                for k, axis in enumerate(order)
-            )
-    return attributes
 
 
 def _ordered(grid: Grid) -> list[str]:

@@ -7,15 +7,14 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-# The files' layer stands on the errors alone: without the package's own __init__ the process starts in half the time.
-shell = types.ModuleType("fdsolve")
-shell.__path__ = [str(Path(__file__).parents[2] / "fdsolve")]
-sys.modules["fdsolve"] = shell
-
-from fdsolve.files import ZarrStream  # noqa: E402
-
 
 def main(path: str) -> None:
+    # The files' layer stands on the errors alone: without the package's own __init__ the process starts much sooner.
+    shell = types.ModuleType("fdsolve")
+    shell.__path__ = [str(Path(__file__).parents[2] / "fdsolve")]
+    sys.modules["fdsolve"] = shell
+    from fdsolve.files import ZarrStream
+
     variable = (("t", "x"), np.empty((0, 64)))
     stream = ZarrStream(path, xr.Dataset({"u": variable, "v": variable}, {"t": np.empty(0)}), 50)
     count = 0

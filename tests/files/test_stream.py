@@ -28,7 +28,7 @@ def saves(count, seed=0, dtype=float):
     random = np.random.default_rng(seed)
     u = random.normal(size=(count, 4)).astype(dtype)
     if u.dtype.kind == "c":
-        u = u + 1j * random.normal(size=(count, 4))
+        u = (u + 1j * random.normal(size=(count, 4))).astype(dtype)
     v = random.normal(size=(count, 4))
     v[0], v[1, 2] = -0.0, np.nan
     return np.arange(float(count)), {"u": u, "v": v}

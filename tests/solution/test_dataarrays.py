@@ -70,7 +70,7 @@ def test_missing_dimensions_are_repeated_and_files_go_in_again(tmp_path):
         np.testing.assert_array_equal(again["p"][2], run.p[-1])
         np.testing.assert_array_equal(again["u"][2], run.u[-1])
         p[0] = run.u.isel(t=-1)
-        with pytest.raises(fd.DeclarationError, match=r"lies on faces of axis `x` .* rename\(x_face='x'\)"):
+        with pytest.raises(fd.DeclarationError, match=r"lies on faces of axis `x` .*rename\(x_face='x'\)"):
             fd.solve([p, u], k=run.p.isel(t=1))
 
 

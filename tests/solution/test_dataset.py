@@ -30,7 +30,7 @@ def check_cf(data):
     letters: dict[str, int] = {}
     for name, one in data.coords.items():
         if name in data.dims:
-            assert one.ndim == 1 and (np.diff(one.values) > np.zeros(1, one.dtype) * 0).all()
+            assert one.ndim == 1 and (np.diff(one.values).astype(float) > 0).all()
             assert not one.isnull().any()
             letter = one.attrs.get("axis")
             assert letter in (None, "X", "Y", "Z", "T")
@@ -68,10 +68,9 @@ def test_places_of_the_staggered_grid_are_named():
     assert [data[name].attrs["location"] for name in ("p", "u", "corner")] == ["face", "edge1", "node"]
     topology = data[data.p.attrs["grid"]].attrs
     assert topology["face_dimensions"] == "x: x_face (padding: none) y: y_face (padding: none)"
-    assert topology["edge1_dimensions"] == "x_face y: y_face (padding: none)"
     assert set(topology["node_dimensions"].split()) <= set(data.dims)
     assert data.x_face.attrs["c_grid_axis_shift"] == -0.5
-    np.testing.assert_allclose(data.y_bnds, [[0.0, 0.2], [0.2, 0.5], [0.5, 0.85], [0.85, 1.15]], rtol=0.1)
+    np.testing.assert_allclose(data.y_bnds, [[0.0, 0.2], [0.2, 0.5], [0.5, 0.85], [0.85, 1.15]], atol=1e-12)
 
 
 def test_cf_xarray_finds_axes_bounds_and_standard_names():
