@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, RunError
-from ._whole import AbstractWhole, Run, pairing, replaced, shapes_of
+from ._whole import AbstractWhole, Run, bytes_of, pairing, replaced
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Forward(AbstractWhole):
     def pull(self, run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, cotangents: Any) -> list[Any]:
         own = [leaves[k] for k in moving]
         sizes = [prod(one.shape) for one in own]
-        check_budget(sum(sizes), _bytes_of(run, join(leaves)), self.memory, "Forward")
+        check_budget(sum(sizes), bytes_of(cotangents), self.memory, "Forward")
         starts = np.cumsum([0, *sizes])
 
         def along(number: Any) -> Any:
@@ -63,9 +63,3 @@ def check_budget(entries: int, each: int, memory: int, what: str) -> None:
             f"grow with the parameters: fd.adjoint.Checkpointed() (exact, by reversal), or "
             f'fd.adjoint.Online(method="forward_gradient") (exact in the mean).'
         )
-
-
-def _bytes_of(run: Run, operands: Any) -> int:
-    """Of the carry and of all that the run gives."""
-    shapes = shapes_of(run.begin, operands)[0] + shapes_of(run.plain, operands)[0]
-    return sum(prod(one.shape) * one.dtype.itemsize for one in shapes if jnp.issubdtype(one.dtype, jnp.inexact))

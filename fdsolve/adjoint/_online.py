@@ -2,10 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..errors import DeclarationError, FdsolveWarning
 from ._forward import Forward
@@ -127,11 +129,10 @@ class Online(AbstractWhole):
                 f"{self!r} follows the fields, not what receivers record on the way. Take adjoint=fd.adjoint.Forward() "
                 f"or fd.adjoint.Checkpointed(), or save levels."
             )
-        names = _names(join(list(range(len(leaves)))), moving)
-        with jax.ensure_compile_time_eval():  # the structure is found with concrete numbers, also while others trace
-            update = _make_update(run, leaves, moving, join, names)
-            following = follow(update, self.method, self.otherwise)
-        warn_if_inexact(following)
+        names = _names(join(list(leaves)), moving)
+        specs = tuple((tuple(jnp.shape(leaf)), np.dtype(jnp.result_type(leaf))) for leaf in leaves)
+        following = _follow(self, run, specs, tuple(moving), join, tuple(names))
+        update = following.update
         given = {name: leaves[k] for name, k in zip(names, moving, strict=True)}
         gradient = update.by_name(_march(run, leaves, join, update, following, cotangents, given, self.window))
         return [gradient[name].reshape(jnp.shape(given[name])) for name in names]
@@ -146,16 +147,27 @@ def check_window(window: Any, what: str) -> int:
 
 def _names(tree: Any, moving: Sequence[int]) -> list[str]:
     """The names of the leaves that move, as parameters are called where they are."""
-    found = {}
-    for path, number in jax.tree_util.tree_leaves_with_path(tree):
+    paths, names = [path for path, _ in jax.tree_util.tree_leaves_with_path(tree)], []
+    for path in (paths[k] for k in moving):
         last = path[-1]
         key = str(last.key) if isinstance(last, jax.tree_util.DictKey) else jax.tree_util.keystr(path)
-        found[number] = key.removeprefix("parameter ")
-    names = [found[k] for k in moving]
+        names.append(key.removeprefix("parameter "))
     return [name if names.count(name) == 1 else f"{name} {k}" for name, k in zip(names, moving, strict=True)]
 
 
-def _make_update(run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, names: list[str]) -> Update:
+@lru_cache(maxsize=2)
+def _follow(
+    adjoint: Online, run: Run, specs: tuple[Any, ...], moving: tuple[int, ...], join: Any, names: tuple[str, ...]
+) -> Following:
+    """The method bound to a run: once, however often the run is traced."""
+    with jax.ensure_compile_time_eval():  # the structure is found with concrete numbers, also while others trace
+        update = _make_update(run, specs, moving, join, names)
+        following = follow(update, adjoint.method, adjoint.otherwise)
+    warn_if_inexact(following)
+    return following
+
+
+def _make_update(run: Run, specs: Sequence[Any], moving: Sequence[int], join: Any, names: Sequence[str]) -> Update:
     """The step of a run as an update, whose parameters are the leaves that move."""
 
     def operands(parameters: Mapping[str, Any], constants: Any) -> Any:
@@ -164,10 +176,7 @@ def _make_update(run: Run, leaves: Sequence[Any], moving: Sequence[int], join: A
     def step(parameters: Any, carry: Any, number: Any, constants: Any) -> Any:
         return run.step(operands(parameters, constants), carry, number[0])
 
-    held = [
-        jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) if one is None else one
-        for leaf, one in zip(leaves, run.known, strict=True)
-    ]
+    held = [jax.ShapeDtypeStruct(*spec) if one is None else one for spec, one in zip(specs, run.known, strict=True)]
     own = {name: held[k] for name, k in zip(names, moving, strict=True)}
     shapes, form = shapes_of(lambda known: run.begin(join(known)), held)
     begun = form.unflatten([stand_in(one) for one in shapes])

@@ -95,7 +95,8 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
         none = [given.get(k, np.zeros(one.shape, jax.dtypes.float0)) for k, one in enumerate(out)]
         return static.adjoint.pull(static.run, kept, moving, static.form.unflatten, static.out_form.unflatten(none))
 
-    found = iter(linear_map(forward, backward, leaves, [moves[k] for k in moving]))
+    like = [out[k] for k in inexact]
+    found = iter(linear_map(forward, backward, leaves, [moves[k] for k in moving], like))
     zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
     return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
 
@@ -133,6 +134,12 @@ def shapes_of(function: Callable[..., Any], *inputs: Any) -> tuple[list[Any], An
         return leaves
 
     return jax.eval_shape(run, *inputs), forms[-1]
+
+
+def bytes_of(tree: Any) -> int:
+    """Of the leaves that have derivatives."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
 def pairing(cotangents: Any, tangents: Any) -> Any:

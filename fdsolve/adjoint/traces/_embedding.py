@@ -41,7 +41,7 @@ def embed(walk: Walk, own: Sequence[int]) -> list[Embedded]:
     return [one for one in _embed_all(walk) if one.site.sources & set(own)]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _embed_all(walk: Walk) -> list[Embedded]:
     """All sites: for each how ones, numbers in order and random numbers at y come to lie in the next state."""
     update, sites = walk.update, walk.sites

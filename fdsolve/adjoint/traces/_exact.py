@@ -100,7 +100,7 @@ def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
     return find_pattern(push, points_near(update), update.num_states, places, update.num_parameters, "∂u⁰/∂θ")
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def state_pattern(update: Update, function: Any = None) -> np.ndarray:
     """(N, N): which numbers of the next state depend on which of this one."""
     count = update.num_states

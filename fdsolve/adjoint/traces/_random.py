@@ -65,10 +65,11 @@ class UORO(AbstractMethod):
             return ratio * state_part + other * signs, param_part / ratio + back / other
 
         def start(theta: Any, constants: Any) -> Any:
-            keys, first = jax.random.split(jax.random.key(self.seed), self.samples), update.first
+            keys = jax.random.split(jax.random.key(self.seed), self.samples)
 
             def one(key: Any) -> Any:
                 zero = jnp.zeros((states,), dtype), jnp.zeros((width,), dtype)
+                first = update.first
                 if first is None:
                     return key, *zero
                 key, now = jax.random.split(key)

@@ -166,7 +166,7 @@ class Walk:
         return pull([c.astype(one.dtype) for c, one in zip(cotangents, made, strict=True)])[0]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def make_walk(update: Update) -> Walk:
     """The equations of an update's step."""
     theta, state, aside, inputs = update.example

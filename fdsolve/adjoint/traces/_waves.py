@@ -28,7 +28,7 @@ def refuse_waves(update: Update, method: str) -> None:
     )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _swinging(update: Update) -> complex | None:
     """An eigenvalue of D near the unit circle and away from the real axis, by Arnoldi's iteration; None if none."""
     push, count = push_state(update.step), min(update.num_states, MAX_VECTORS)
