@@ -98,7 +98,7 @@ class Checkpointed(AbstractAdjoint):
         if states >= count and isinstance(place, Device):
             return run(consts, carry, start, count)
         return reversed_march(
-            step, run, consts, carry, start, cut_steps(count, states), (states * size,) * 2, once, place
+            step, run, consts, carry, start, cut_steps(count, states), (states * size, states * size), once, place
         )
 
     def _storage(self) -> AbstractStorage:

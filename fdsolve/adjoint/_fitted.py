@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ..kernels import detect_platform
 from ._base import AbstractAdjoint, March, Step
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
@@ -11,7 +12,7 @@ from ._reversal import count_bytes
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
 EASY = 2**26
-"""Bytes that are sooner kept than computed again; more than that no cache holds, and fresh memory is slow."""
+"""Bytes that a CPU sooner keeps than computes again: no cache holds more, and fresh memory is slow."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 
@@ -20,12 +21,13 @@ WORKING = 5
 class Fitted(AbstractAdjoint):
     """Checkpoints in `memory` bytes for a run of `total` steps: 2√T states where they fit, else as many as do.
 
-    Where what the derivative of JAX and of the march's kernel keeps fits in half of it, it is that: this is known
+    Where the derivative of JAX and of the march's kernel keeps no more than `easy` bytes, it is that: this is known
     when it is traced.
     """
 
     memory: int
     total: int
+    easy: int
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
         return self._march(True, step, consts, carry, start, count, quick)
@@ -38,7 +40,7 @@ class Fitted(AbstractAdjoint):
         if count == 1:
             return run(consts, carry, start, count)
         cut = cut_steps(count, self.num_states(count, count_bytes(carry)))
-        rooms = min(EASY, self.memory // 2) * count // self.total, self.memory // 2
+        rooms = self.easy * count // self.total, self.memory // 2
         return reversed_march(step, run, consts, carry, start, cut, rooms, once)
 
     def num_states(self, count: int, state_bytes: int) -> int:
@@ -48,7 +50,7 @@ class Fitted(AbstractAdjoint):
     def describe(self, count: int, state_bytes: int) -> str:
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)
-        return f"where what all steps need fits in {min(EASY, self.memory // 2)} bytes, it keeps that; else it {shown}"
+        return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted |
 
     The memory is a power of two, so that programs stay the same while what is free changes a little.
     """
-    if available is None or steps < 2 or KEPT * steps * state_bytes <= min(8 * EASY, available // 4):
+    if available is None or steps < 2:
         return None
-    return Fitted(1 << max(0, (available // 2).bit_length() - 1), steps)
+    most = EASY if detect_platform() == "cpu" else available
+    if KEPT * steps * state_bytes <= min(KEPT * most, available // 4):
+        return None
+    memory = 1 << max(0, (available // 2).bit_length() - 1)
+    return Fitted(memory, steps, min(EASY if detect_platform() == "cpu" else memory, memory // 2))

@@ -49,7 +49,7 @@ class AbstractOutside(AbstractStorage):
         """Removes a room."""
 
     def open(self, state: State, places: int) -> Room:
-        def make(witness: Any) -> np.ndarray:
+        def make(witness: Any) -> Any:
             with _lock:
                 number = next(_numbers)
                 _rooms[number] = self._open()
@@ -60,7 +60,7 @@ class AbstractOutside(AbstractStorage):
         return io_callback(make, _STAMP, witness), jnp.zeros((), jnp.int32)
 
     def put(self, room: Room, place: Any, state: State) -> Room:
-        def write(number: Any, stamp: Any, place: Any, *arrays: Any) -> np.ndarray:
+        def write(number: Any, stamp: Any, place: Any, *arrays: Any) -> Any:
             self._write(_rooms[int(number)], int(place), [np.array(x) for x in arrays])
             return np.int32(int(stamp) + 1)
 
@@ -70,14 +70,14 @@ class AbstractOutside(AbstractStorage):
         leaves, form = jax.tree.flatten(like)
         shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in leaves]
 
-        def read(number: Any, stamp: Any, place: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+        def read(number: Any, stamp: Any, place: Any) -> Any:
             return np.int32(int(stamp) + 1), list(self._read(_rooms[int(number)], int(place)))
 
         stamp, found = io_callback(read, (_STAMP, shapes), *room, jnp.asarray(place, jnp.int32))
         return (room[0], stamp), form.unflatten(found)
 
     def close(self, room: Room) -> None:
-        def remove(number: Any, stamp: Any) -> np.ndarray:
+        def remove(number: Any, stamp: Any) -> Any:
             self._remove(_rooms.pop(int(number)))
             return np.int32(0)
 
