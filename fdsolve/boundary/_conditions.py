@@ -8,6 +8,7 @@ from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ..field import AbstractOrdered, AbstractWall, Along, Interpolate, Use, Whole, check_coefficient, own
+from ..units import is_quantity, magnitude
 from ._polynomial import check_order, literal, stable_degree, through_wall
 from ._show import mirror, show, show_options
 
@@ -125,7 +126,7 @@ class Robin(AbstractOrdered):
             object.__setattr__(self, name, own(getattr(self, name)))
         object.__setattr__(self, "order", check_order(self.order, repr(self)))
         known = not callable(self.b) and not isinstance(self.b, Tracer | Along | Whole | Interpolate)
-        if known and np.any(np.asarray(self.b) == 0):
+        if known and np.any(np.asarray(magnitude(self.b) if is_quantity(self.b) else self.b) == 0):
             raise DeclarationError(f"{self!r}: with b = 0 there is no derivative; write Dirichlet(g / a) for a·u = g.")
 
     @property

@@ -158,7 +158,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     speeds = trace_speeds(problem, compiled.book, stepper, rated) if stepper is not None else {}
     check_all_used(problem)
     if problem.units is not None:
-        compiled.notes += check_units(problem, stepper)
+        compiled.notes += check_units(problem, compiled, speeds, stepper)
     grid = problem.scope.grid
     showing = plan_showing(save, grid, problem.scope.layouts, problem.names)
     save = save.save if isinstance(save, Derived) else save

@@ -18,7 +18,7 @@ import xarray as xr
 from ..errors import PlanningError
 from ..field import AbstractLayer, Along, Assignment, Field, Interpolate
 from ..region import Coordinates, Index, Layout, Place, to_region
-from ..stencil import Labelled, Operand, ProfileRead, StateRead, Traced
+from ..stencil import Labelled, Operand, ProfileRead, StateRead
 from ..units import ONE, SCALE, Follower, Measure, NotFollowed, UnitsDiffer, UnitsNotTaken, Worth, same
 from ._bind import trace_speeds
 from ._compile import Compiled, compile_phases
@@ -41,14 +41,18 @@ class _Copy:
     speeds: Mapping[str, int]
 
 
-def check_units(problem: Problem, stepper: Any) -> list[str]:
-    """Follows units through every rule; returns what the plan is to note. Raises PlanningError where they differ."""
+def check_units(problem: Problem, compiled: Compiled, speeds: Mapping[str, int], stepper: Any) -> list[str]:
+    """Follows units through every rule; returns what the plan is to note. Raises PlanningError where they differ.
+
+    `compiled` and `speeds` are those that will run; where quantities were assigned, these are compiled once more, by
+    name.
+    """
     units = problem.units
     assert units is not None
     stretched = groups(problem.scope.grid, units)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        own = _compile(problem, frozenset(), stepper)
+        own = _compile(problem, frozenset(), stepper) if units.extra else _gathered(problem, compiled, speeds)
         copies = [_compile(problem, names, stepper) for names in stretched]
     checker = Checker(units, own, copies, Follower(tuple(stretched.values())))
     checker.check()
@@ -72,10 +76,14 @@ def _compile(problem: Problem, names: frozenset[str], stepper: Any) -> _Copy:
     made = build_problem(fields, dict(assignments), {**parameters, **units.extra})
     phases, of_level = make_phases(made)
     compiled = compile_phases(made, phases, of_level, staged=stepper is not None and stepper.at_levels)
-    pieces = tuple(piece for one in compiled.phases for piece in (*one.values, *one.rates, *one.guesses))
-    rated = list(dict.fromkeys(piece.field for piece in pieces if piece.role == "rate"))
+    rated = list(dict.fromkeys(piece.field for one in compiled.phases for piece in one.rates))
     speeds = trace_speeds(made, compiled.book, stepper, rated) if stepper is not None else {}
-    return _Copy(made, compiled, pieces, speeds)
+    return _gathered(made, compiled, speeds)
+
+
+def _gathered(problem: Problem, compiled: Compiled, speeds: Mapping[str, int]) -> _Copy:
+    pieces = tuple(piece for one in compiled.phases for piece in (*one.values, *one.rates, *one.guesses))
+    return _Copy(problem, compiled, pieces, speeds)
 
 
 def _labelled(problem: Problem, name: str, value: Any) -> Any:
@@ -151,6 +159,10 @@ class Checker:
         wrong = self._try(number, wanted, {})
         if isinstance(wrong, Worth):
             self.count += 1
+            rule = self.own.compiled.book.rules[number]
+            lost = [one for one in rule.operands if not self._operand(one, {}).known]
+            if lost:
+                self.left.append(f"{label}: what it reads of {self._called(lost[0])} has no unit that is known")
         elif isinstance(wrong, NotFollowed):
             self.left.append(f"{label}: {wrong}")
         else:
@@ -162,7 +174,7 @@ class Checker:
         try:
             if any(rule.operands != rules[0].operands for rule in rules):
                 raise NotFollowed("what it reads depends on the spacing")
-            inputs = [self._operand(operand, rules[0], other) for operand in rules[0].operands]
+            inputs = [self._operand(operand, other) for operand in rules[0].operands]
             (found,) = self.follower.follow([rule.jaxpr for rule in rules], [rule.consts for rule in rules], inputs)
             if wanted is not None:
                 same([Worth(wanted), found])
@@ -172,7 +184,7 @@ class Checker:
             return NotFollowed("an operation there has no rule for units")
         return found
 
-    def _operand(self, operand: Operand, rule: Traced, other: Mapping[str, Measure]) -> Worth:
+    def _operand(self, operand: Operand, other: Mapping[str, Measure]) -> Worth:
         if isinstance(operand, StateRead):
             return self._hidden(operand.field) if operand.field not in self.units.worths else self._named(operand.field)
         kind, *rest = operand.name.split(" ")
@@ -186,6 +198,15 @@ class Checker:
             return self._named(name) if name is not None else Worth()
         return Worth(known=False)
 
+    def _called(self, operand: Operand) -> str:
+        """An operand in words."""
+        if not isinstance(operand, StateRead):
+            return operand.name
+        if operand.field in self.own.compiled.book.memories.by_name:
+            return "an absorbing layer's memory"
+        hidden = self.own.compiled.book.hidden.get(operand.field)
+        return f"`{operand.field}`" if hidden is None else hidden.label
+
     def _named(self, name: str) -> Worth:
         """What an axis, a field or a parameter is worth."""
         return self.units.worths[name]
@@ -197,7 +218,7 @@ class Checker:
             return self._named(rest[0])
         if kind not in ("weight", "measure"):
             return Worth(known=False)
-        start, stop = (0,) * len(read.axes), (1,) * len(read.axes)
+        start, stop = (1,) * len(read.axes), (3,) * len(read.axes)  # a measure may vanish on the wall
         arrays = [one.problem.store.find(read).build(start, stop) for one in (self.own, *self.copies)]
         return self.follower.number([np.asarray(array, float) for array in arrays])
 
@@ -283,9 +304,9 @@ class Checker:
                         return f"{called} {self.units.shown[name]}: ".replace("a value ", "a value given "), (
                             f"; in {self.units.show(fits)} it would fit"
                         )
-        if len(names) == 1:
+        if len(names) == 1 and not names[0].startswith("quantity_"):
             return f"`{names[0]}` {self.units.shown[names[0]]}: ", ""
-        return "", ""
+        return "", "; numbers that a rule writes out have no unit, give one that has as a parameter"
 
 
 def _form(piece: Piece) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ class Solution:
 
     `solution["u"]` is the history of a field, shape (times, *space) (or its space shape on a grid without time);
     `solution.final["u"]` the last level; `solution.times` the saved times; `solution.plan` what ran. Points inside
-    holes are nan in real and complex fields. Where the declaration had quantities of saiunit, these arrays are quantities
+    holes are nan in real and complex fields. Where the declaration had quantities of saiunit, the arrays are quantities
     too. `solution.receivers` holds what `save=fd.receivers(...)` recorded; where nothing else was saved,
     `solution["u"]`, `times` and `to_xarray()` are the records. `solution.monitors` has what monitors kept, Datasets by
     title; `solution.stopped` is why a run ended before its last level, or None.
