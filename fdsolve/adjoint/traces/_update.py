@@ -213,4 +213,4 @@ def _find_seen(packing: Packing, vector: Any, aside: Any, look: Callable[[Any], 
         leaves = [x for x in jax.tree.leaves(look(packing.unpack(v, aside))) if jnp.issubdtype(x.dtype, jnp.inexact)]
         return sum((jnp.sum(x.real + 2 * x.imag) if jnp.iscomplexobj(x) else jnp.sum(x)) for x in leaves)
 
-    return np.asarray(jax.grad(weighed)(vector)) != 0
+    return np.asarray(jax.jit(jax.grad(weighed))(vector)) != 0
