@@ -86,8 +86,9 @@ class Grid:
     def volumes(self, faces: Collection[str] = ()) -> Float64[np.ndarray, "*space"]:
         """The volume of the cell around each point, over the space axes: ∏ ∫f dq of the coordinates' metrics.
 
-        On the axes named in `faces`, that around each face. Cells end half-way to the next point and at the walls. Missing angles count as one radian (a missing azimuth
-        and colatitude: as one of the solid angle), missing lengths as one unit.
+        On the axes named in `faces`, that around each face. Cells end half-way to the next point and at the walls.
+        Missing angles count as one radian (a missing azimuth and colatitude: as one of the solid angle), missing
+        lengths as one unit.
 
         >>> float(Grid(r=Axis(0.0, 1.0, num=8, cells=True, metric="radius")).volumes().sum())
         0.5

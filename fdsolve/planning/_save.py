@@ -167,7 +167,7 @@ class Stream(AbstractSave):
 
 
 def stream(path: Any, save: Any = None, *, overwrite: bool = False) -> Stream:
-    """Writes saved states to the Zarr store at `path` while the run goes on: `save=fd.stream("run.zarr", fd.every(10))`.
+    """Writes saved states to the Zarr store at `path` while the run goes on: `save=fd.stream("run.zarr", fd.every(9))`.
 
     Memory holds a few states only; the store can be read while it is written (`xarray.open_zarr`). `save` chooses
     levels, `fd.every(n)` (default: all), `fd.final()`, or `fd.at(times)` with times of levels. A store that is at
