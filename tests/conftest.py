@@ -56,6 +56,7 @@ SLOW = (
     "tests/stepping/test_receivers_waves.py",
     "tests/stepping/test_steppers_gradients.py",
     "tests/test_benchmark_peers.py",
+    "tests/test_docs.py",
 )
 """Where long measurements are, or parts that examples and the catalogue run too: `-m "not slow"` leaves them out."""
 

@@ -101,7 +101,11 @@ def test_pages_of_the_gallery_show_title_words_picture_and_source():
     example = Example("waves", source)
     assert (example.title, example.subtitle) == ("Waves <in> a box", "they bounce")
     page = page_of(example, "1")
-    assert page.startswith("# Waves") and "pictures/waves.png" in page and "u_tt = c² u_xx." in page
+    assert (
+        "# Waves &lt;in&gt; a box\n\n<p>They bounce.</p>" in page
+        and "pictures/waves.png" in page
+        and "u_tt = c² u_xx." in page
+    )
     assert f"```python\n{source.strip()}\n```" in page
     assert 'href="waves.html"' in index_of([example]) and "Waves &lt;in&gt; a box" in index_of([example])
 

@@ -24,6 +24,8 @@ RECORD = PICTURES / "record.json"
 MOST_BYTES = 60_000
 SIZES = ((960, 128), (960, 64), (820, 64), (820, 32), (700, 32), (600, 24), (480, 16))
 """Width in pixels and number of colours, tried until a picture is small enough."""
+WIDE = "---\nhide:\n  - navigation\n  - toc\n---"
+"""What leaves a page the whole width: cards, and lines of code as long as they are."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +130,15 @@ def shrink(picture: bytes) -> bytes:
 
 def page_of(example: Example, printed: str) -> str:
     """The page of an example: its docstring, its picture, its source, and what it prints."""
-    told = [f"<p>{html.escape(text)}</p>" for text in ([example.subtitle] if example.subtitle else [])]
-    told += [f"<p>{html.escape(text)}</p>" for text in example.paragraphs]
+    subtitle = [f"{example.subtitle[0].upper()}{example.subtitle[1:]}."] if example.subtitle else []
+    told = [f"<p>{html.escape(text)}</p>" for text in (*subtitle, *example.paragraphs)]
     shown = [f"![{html.escape(example.title)}](pictures/{example.name}.png)"]
     said = ["It prints:", f"```text\n{printed}\n```"] if printed else []
     source = [f"```bash\npython examples/{example.name}.py\n```", f"```python\n{example.source.rstrip()}\n```"]
-    return "\n\n".join([f"# {example.title}", *told, *shown, *said, "## Source", *source]) + "\n"
+    return (
+        "\n\n".join([WIDE, f"# {html.escape(example.title, quote=False)}", *told, *shown, *said, "## Source", *source])
+        + "\n"
+    )
 
 
 def card_of(example: Example) -> str:
@@ -149,6 +154,7 @@ def index_of(examples: list[Example]) -> str:
     lessons = [example for example in examples if example.name.startswith("cfd_")]
     others = [example for example in examples if example not in lessons]
     parts = [
+        WIDE,
         "# Gallery",
         "Each example is a script of under 80 lines that asserts its own result against a published or closed-form "
         "value. A picture leads to its source.",
