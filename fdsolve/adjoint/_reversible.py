@@ -45,7 +45,7 @@ class AbstractWayBack(ABC):
         """A step whose derivative is taken; `after` is what it comes to, where that is known better."""
 
     @abstractmethod
-    def check(self, moving: Any) -> None:
+    def check(self, consts: Any, moving: Sequence[bool]) -> None:
         """Refuses derivatives that need what is not found again; `moving` marks the constants' leaves they are by."""
 
 
@@ -183,7 +183,7 @@ def _pulled(
     const_leaves, const_form = jax.tree.flatten(consts)
     num_consts = len(const_leaves)
     of_consts = [k for k in moving if k < num_consts]
-    static.way.check(const_form.unflatten([k in of_consts for k in range(num_consts)]))
+    static.way.check(consts, [k in of_consts for k in range(num_consts)])
     last = jax.tree.structure(first).unflatten(out)
 
     def reverse(held: Any, place: Any) -> tuple[Any, None]:

@@ -1,5 +1,6 @@
 """Taking steps back: levels of plain rules solved for the oldest one, and symmetric steppers with −Δt."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -121,9 +122,9 @@ class _PlainWayBack(AbstractWayBack):
                 continue
             own = tuple(lax.dynamic_index_in_dim(one, place - depth, keepdims=False) for one in kept.get(name, ()))
             found = self._found(level, name, own, state, older, number - depth)
-            held = start[name]
-            there = held[0] if depth == 1 else _pick(held, depth - 1 - place)
-            older[name] = jnp.where(place < depth, there, found)
+            for step, held in enumerate(reversed(start[name])):  # the first state holds these levels itself
+                found = jnp.where(place == step, held, found)
+            older[name] = found
         levels = {name: (*held[1:], older[name]) if name in older else held for name, held in state.levels.items()}
         return State(levels, state.memory, state.logs), records
 
@@ -234,14 +235,14 @@ class _PlainWayBack(AbstractWayBack):
             [stop(c) if on_consts and k == piece.rule else c for k, c in enumerate(arrays.consts)],
         )
 
-    def check(self, moving: Any) -> None:
-        arrays: Arrays = moving[0]
+    def check(self, consts: Any, moving: Sequence[bool]) -> None:
         if self.frozen or not self.reversal.blind:
             return
+        profiles, wholes, rules = _moving(consts, moving)
         for piece, (operands, on_consts) in self.reversal.blind.items():
-            found = [one.name for one in operands if isinstance(one, ProfileRead) and arrays.profiles[one.name]]
-            found += [one.name for one in operands if isinstance(one, WholeRead) and arrays.wholes.get(one.name)]
-            found += ["an array it closes over"] if on_consts and any(arrays.consts[piece.rule]) else []
+            found = [one.name for one in operands if isinstance(one, ProfileRead) and one.name in profiles]
+            found += [one.name for one in operands if isinstance(one, WholeRead) and one.name in wholes]
+            found += ["an array it closes over"] if on_consts and piece.rule in rules else []
             if found:
                 raise PlanningError(
                     f"Reversible(): {piece.label} on {piece.field}{piece.box} lies in an absorbing layer, where the "
@@ -250,11 +251,21 @@ class _PlainWayBack(AbstractWayBack):
                     f"'saved'), which keeps the layer at every step; or Checkpointed()."
                 )
         for one in self.structure.declared if self.structure.recording else ():
-            if any(arrays.wholes[key(one.name, axis)] for key in (index_key, weight_key) for axis in self.axes):
+            if any(key(one.name, axis) in wholes for key in (index_key, weight_key) for axis in self.axes):
                 raise PlanningError(
                     "Reversible(): the derivative by places of receivers needs the state there, which is not known in "
                     "absorbing layers. Take Reversible(layer='saved') or Checkpointed()."
                 )
+
+
+def _moving(consts: Any, moving: Sequence[bool]) -> tuple[set[str], set[str], set[int]]:
+    """Which profiles, whole arrays and rules with constants are differentiated by."""
+    found: dict[str, set[Any]] = dict(profiles=set(), wholes=set(), consts=set())
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(consts)[0]]
+    for path, moves in zip(paths, moving, strict=True):
+        if moves and path[0].idx == 0:  # of the arrays; the others are what steppers and systems made of them
+            found[path[1].name].add(path[2].key if path[1].name != "consts" else path[2].idx)
+    return found["profiles"], found["wholes"], found["consts"]
 
 
 def _less(new: jax.Array, rest: jax.Array, weight: complex) -> jax.Array:
@@ -264,10 +275,6 @@ def _less(new: jax.Array, rest: jax.Array, weight: complex) -> jax.Array:
     if weight == -1:
         return rest - new
     return (new - rest) * np.asarray(1 / weight, new.dtype)
-
-
-def _pick(levels: tuple[jax.Array, ...], number: Any) -> jax.Array:
-    return lax.dynamic_index_in_dim(jnp.stack(levels), jnp.maximum(number, 0), keepdims=False)
 
 
 def _stepped(structure: Structure, phase: PhaseStructure, axes: tuple[str, ...]) -> "_SteppedWayBack":
@@ -325,5 +332,5 @@ class _SteppedWayBack(AbstractWayBack):
     def step(self, step: Step, consts: Any, carry: Any, number: Any, after: Any = None) -> Any:
         return step(consts, carry, number)
 
-    def check(self, moving: Any) -> None:
+    def check(self, consts: Any, moving: Sequence[bool]) -> None:
         return None

@@ -1,0 +1,262 @@
+"""Steps taken back: the same derivatives as those of kept steps, and what cannot be taken back says so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.schemes import derivative, laplacian
+
+Declared = fd.Field | tuple[fd.Field, ...]
+
+
+def string(wall: Any, layer: Any = None, num: int = 25, steps: int = 40) -> fd.Field:
+    """A wave on a line by leapfrog, with a source between the points; without walls where there is none."""
+    axis = fd.Axis(0.0, 1.0, num=num, periodic=wall is None)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.9, num=steps + 1), x=axis))
+    u[...] = lambda u, c, dt: 2 * u["t-1"] - u["t-2"] + (c[...] * dt) ** 2 * laplacian(u, at="t-1")
+    u[:2] = lambda x, a: a * jnp.exp(-50 * (x - 0.4) ** 2)
+    u[fd.point(x=0.43)] += lambda t, s: s * 0.01 * jnp.sin(5 * t)
+    if wall is not None:
+        u[dict(x=[0, -1])] = wall
+    if layer is not None:
+        u[dict(x=-1)] = layer
+    return u
+
+
+def membrane() -> fd.Field:
+    """The same in the plane, order 4, with two kinds of walls, a hole, and a rule that is not linear."""
+    grid = fd.Grid(t=fd.Time(0.0, 0.5, num=21), x=fd.Axis(0.0, 1.0, num=14), y=fd.Axis(0.0, 1.0, num=13))
+    u = fd.Field("u", grid)
+    u[...] = lambda u, c, dt: (
+        2 * u["t-1"] - u["t-2"] + dt**2 * (c[...] ** 2 * laplacian(u, at="t-1", order=4) - jnp.sin(u["t-1"]))
+    )
+    u[:2] = lambda x, y, a: a * jnp.exp(-20 * ((x - 0.3) ** 2 + (y - 0.5) ** 2))
+    u[fd.point(x=0.33, y=0.71)] += lambda t, s: s * 0.1 * jnp.sin(5 * t)
+    u[dict(x=[0, -1])], u[dict(y=[0, -1])] = fd.boundary.Dirichlet(lambda t: 0.3 * t), fd.boundary.Neumann(0.1)
+    u[fd.where(lambda x, y: (x - 0.7) ** 2 + (y - 0.3) ** 2 < 0.01)] = fd.boundary.Neumann(0.0)
+    return u
+
+
+def sound(layer: Any = None) -> tuple[fd.Field, ...]:
+    """Pressure and velocity on a staggered grid: v moves p, and the new p moves v."""
+    grid = fd.Grid(t=fd.Time(0.0, 0.5, num=21), x=fd.Axis(0.0, 1.0, num=10, periodic=True), y=fd.Axis(0.0, 1.0, num=16))
+    p = fd.Field("p", grid)
+    v, w = fd.Field("v", grid, at=dict(x="face")), fd.Field("w", grid, at=dict(y="face"))
+    p[...] = lambda p, v, w, c, dt: (
+        p["t-1"] - dt * c[...] * (derivative(v, "x", at="t-1") + derivative(w, "y", at="t-1"))
+    )
+    v[...] = lambda p, v, s, dt: v["t-1"] - dt * s * derivative(p, "x")
+    w[...] = lambda p, w, s, dt: w["t-1"] - dt * s * derivative(p, "y")
+    p[0] = lambda x, y, a: a * jnp.exp(-20 * ((x - 0.4) ** 2 + (y - 0.5) ** 2))
+    v[0] = w[0] = 0.0
+    p[dict(y=[0, -1])] = fd.boundary.Dirichlet(0.0)
+    if layer is not None:
+        fd.together(p, v, w)[dict(y=[0, -1])] = layer
+    return p, v, w
+
+
+def pendulums() -> tuple[fd.Field, ...]:
+    """The sine–Gordon equation as two rates, with a wall that moves."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=31), x=fd.Axis(0.0, 1.0, num=14))
+    u, v = fd.Field("u", grid), fd.Field("v", grid)
+    u[...] = fd.rate(lambda v: v[...])
+    v[...] = fd.rate(lambda u, c: c[...] ** 2 * laplacian(u) - jnp.sin(u[...]))
+    u[0] = lambda x, a: a * jnp.sin(np.pi * x) ** 2
+    v[0] = 0.0
+    u[dict(x=0)], u[dict(x=-1)] = fd.boundary.Dirichlet(lambda t: 0.3 * t), fd.boundary.Neumann(0.1)
+    v[fd.point(x=0.33)] += fd.rate(lambda t, s: s * jnp.sin(t))
+    return u, v
+
+
+def at(shape: tuple[int, ...]) -> dict[str, jax.Array]:
+    """Parameters: a field of speeds, the amplitude of the initial state and that of the source."""
+    return dict(c=jnp.linspace(0.6, 1.0, int(np.prod(shape))).reshape(shape), a=jnp.asarray(0.7), s=jnp.asarray(1.1))
+
+
+def make_loss(declare: Callable[[], Declared], adjoint: Any, **options: Any) -> Callable[[Any], jax.Array]:
+    def loss(parameters: dict[str, Any]) -> jax.Array:
+        declared = declare()
+        names = [one.name for one in (declared if isinstance(declared, tuple) else (declared,))]
+        solution = fd.solve(declared, adjoint=adjoint, **{"save": fd.final(), **options}, **parameters)
+        return sum((jnp.sum(jnp.sin(3 * solution[name])) for name in names), jnp.zeros(()))
+
+    return loss
+
+
+WALL = fd.boundary.Dirichlet(lambda t: 0.3 * t)
+SAVED = fd.adjoint.Reversible(layer="saved")
+STEPS = jnp.array([0.0, 2e-3, 1e-3])
+CASES: dict[str, tuple[Callable[[], Declared], tuple[int, ...], Any, dict[str, Any]]] = {
+    "without walls": (lambda: string(None), (25,), fd.adjoint.Reversible(), {}),
+    "walls of given value, some levels": (lambda: string(WALL), (25,), fd.adjoint.Reversible(), dict(save=fd.every(9))),
+    "walls of given slope, receivers": (
+        lambda: string(fd.boundary.Neumann(0.1)), (25,), fd.adjoint.Reversible(),
+        dict(save=fd.receivers(dict(x=np.array([0.21, 0.77])), every=2)),
+    ),
+    "a sponge that is kept": (lambda: string(WALL, fd.boundary.Sponge(0.2, 15.0)), (25,), SAVED, {}),
+    "a matched layer that is kept": (lambda: sound(fd.boundary.PML(3)), (10, 16), SAVED, {}),
+    "in the plane": (membrane, (14, 13), fd.adjoint.Reversible(), {}),
+    "a staggered pair": (sound, (10, 16), fd.adjoint.Reversible(), {}),
+    "Størmer–Verlet": (pendulums, (14,), fd.adjoint.Reversible(), dict(stepper=fd.schemes.StormerVerlet())),
+    "leapfrog": (pendulums, (14,), fd.adjoint.Reversible(), dict(stepper=fd.schemes.Leapfrog())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_are_those_of_kept_steps(name: str) -> None:
+    declare, shape, adjoint, options = CASES[name]
+    losses = [make_loss(declare, one, **options) for one in (fd.adjoint.Full(), adjoint)]
+    (value, expected), (again, found) = jax.jit(lambda p: [jax.value_and_grad(one)(p) for one in losses])(at(shape))
+    np.testing.assert_allclose(again, value, rtol=1e-13)
+    for key in expected:
+        size = float(jnp.max(jnp.abs(expected[key])))
+        assert size > 1e-3
+        np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-11 * size)
+
+
+def test_a_layer_needs_no_state_for_what_does_not_enter_it() -> None:
+    def declare() -> fd.Field:
+        return string(WALL, fd.boundary.Sponge(0.2, 15.0))
+
+    full, exact, frozen = (
+        make_loss(declare, one) for one in (fd.adjoint.Full(), fd.adjoint.Reversible(), fd.adjoint.Reversible("frozen"))
+    )
+    point = at((25,))
+    speed = point["c"]
+
+    def gradients(p: dict[str, Any]) -> list[Any]:
+        outer = {key: value for key, value in p.items() if key != "c"}
+        return [jax.grad(full)(p), jax.grad(lambda q: exact(dict(q, c=speed)))(outer), jax.grad(frozen)(p)]
+
+    expected, found, frozen_found = jax.jit(gradients)(point)
+    for key in ("a", "s"):
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-12)
+        np.testing.assert_allclose(frozen_found[key], expected[key], rtol=1e-12)
+    inside = np.arange(25) > 19  # the sponge begins at x = 0.8, on point 19.2
+    np.testing.assert_allclose(frozen_found["c"][~inside], expected["c"][~inside], rtol=1e-11, atol=1e-12)
+    assert np.abs(expected["c"][inside]).max() > 1e-3
+    assert (frozen_found["c"][inside] == 0).all()
+
+
+def test_both_modes_agree_and_the_gradient_is_a_slope() -> None:
+    loss = make_loss(lambda: string(WALL, fd.boundary.Sponge(0.2, 15.0)), fd.adjoint.Reversible("saved"))
+    point, direction = at((25,)), dict(c=jnp.cos(jnp.arange(25.0)), a=jnp.asarray(0.4), s=jnp.asarray(-2.0))
+
+    def along(p: dict[str, Any]) -> jax.Array:
+        return jax.jvp(loss, (p,), (direction,))[1]
+
+    @jax.jit
+    def all_of_it(p: dict[str, Any]) -> Any:
+        gradient, curved = jax.jvp(jax.grad(loss), (p,), (direction,))
+        moved = jax.vmap(lambda h: loss(jax.tree.map(lambda a, b: a + h * b, p, direction)))(STEPS)
+        return along(p), gradient, curved, moved
+
+    slope, gradient, curved, moved = all_of_it(point)
+    inner, bend = (sum(jnp.vdot(one[key], direction[key]) for key in point) for one in (gradient, curved))
+    np.testing.assert_allclose(slope, inner, rtol=1e-12)
+    start, *others = np.asarray(moved)
+    steps = np.asarray(STEPS[1:])
+    first = others - start - steps * float(slope)
+    second = first - steps**2 * float(bend) / 2
+    assert np.log2(first[0] / first[1]) == pytest.approx(2, abs=0.1)
+    assert np.log2(second[0] / second[1]) == pytest.approx(3, abs=0.1)
+
+
+def test_vmap_over_parameters() -> None:
+    loss = make_loss(lambda: string(WALL, fd.boundary.Sponge(0.2, 15.0)), fd.adjoint.Reversible("frozen"))
+    point, scales = at((25,)), jnp.array([1.0, 0.9])
+
+    def one(scale: jax.Array) -> Any:
+        return jax.grad(loss)(dict(point, a=scale * point["a"]))
+
+    together, apart = jax.jit(lambda s: (jax.vmap(one)(s), [one(k) for k in s]))(scales)
+    for k, found in enumerate(apart):
+        for key in found:
+            np.testing.assert_allclose(together[key][k], found[key], rtol=1e-12, atol=1e-13)
+
+
+def test_memory_does_not_grow_with_the_steps_but_by_the_rim_of_the_layer() -> None:
+    def temporary(adjoint: Any, steps: int, layer: Any = None) -> int:
+        loss = make_loss(lambda: string(WALL, layer, 2000, steps), adjoint)
+        found = jax.jit(jax.grad(loss)).lower(at((2000,))).compile().memory_analysis()
+        assert found is not None
+        return int(found.temp_size_in_bytes)
+
+    state = 2002 * 8
+    few, many = (temporary(fd.adjoint.Reversible(), steps) for steps in (100, 400))
+    assert few < 20 * state
+    assert many - few < 300 * 100  # the numbers of the levels
+    rim = temporary(fd.adjoint.Reversible("frozen"), 400, fd.boundary.Sponge(0.2, 15.0))
+    assert rim < 25 * state
+    assert temporary(fd.adjoint.Full(), 400) > 350 * state
+
+
+def test_the_plan_says_what_is_kept() -> None:
+    options = dict(save=fd.final(), **{key: float(np.mean(value)) for key, value in at((25,)).items()})
+    shown = str(fd.plan(string(WALL), adjoint=fd.adjoint.Reversible(), **options))
+    assert "Adjoint: Reversible(layer='exact'): undoes all 40 steps from the last state, 400 bytes\n" in shown
+    layer = string(WALL, fd.boundary.Sponge(0.2, 15.0))
+    shown = str(fd.plan(layer, adjoint=fd.adjoint.Reversible(), **options))
+    assert "keeps 8 bytes at every step beside what is lost, 320 in all" in shown
+
+
+def heat() -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=14), x=fd.Axis(0.0, 1.0, num=12)))
+
+    def heat(u: Any, dt: Any) -> Any:
+        return u["t-1"] + dt * laplacian(u, at="t-1")
+
+    u[...] = heat
+    u[0] = lambda x: jnp.sin(x)
+    u[dict(x=[0, -1])] = 0.0
+    return u
+
+
+def decay() -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=14), x=fd.Axis(0.0, 1.0, num=12)))
+    u[...] = lambda u, k=0.3: u["t-1"] * (1 - k)
+    u[0] = 1.0
+    return u
+
+
+def relaxed() -> fd.Field:
+    u = heat()
+    u[...] = fd.rate(lambda u: laplacian(u))
+    u[0] = lambda x: jnp.sin(x)
+    u[dict(x=[0, -1])] = fd.boundary.Dirichlet(0.0)
+    return u
+
+
+def swept() -> fd.Field:
+    u = heat()
+    u[1:, 1:-1] = lambda u: 0.5 * (u["x-1"] + u["t-1", "x+1"])
+    return u
+
+
+@pytest.mark.parametrize(
+    ("declare", "reason"),
+    [
+        (heat, r"`heat` on u.* cannot be undone: it reads the oldest level kept, t-1, beside its own point"),
+        (decay, r"it takes its own old value, t-1, times 0\.7: only ±1 loses nothing\. Take fd\.adjoint\.Checkpointed"),
+        (relaxed, r"under RK4\(\) cannot be undone: only symmetric steppers"),
+        (swept, r"cannot be undone: its points are computed one after the other"),
+    ],
+)
+def test_what_loses_is_refused(declare: Callable[[], fd.Field], reason: str) -> None:
+    with pytest.raises(fd.PlanningError, match=reason):
+        fd.plan(declare(), save=fd.final(), adjoint=fd.adjoint.Reversible())
+
+
+def test_other_messages() -> None:
+    with pytest.raises(fd.DeclarationError, match=r"layer= is one of 'exact', 'frozen', 'saved', got 'thaw'"):
+        fd.adjoint.Reversible(layer="thaw")
+    loss = make_loss(lambda: string(WALL, fd.boundary.Sponge(0.2, 15.0)), fd.adjoint.Reversible())
+    with pytest.raises(fd.PlanningError, match=r"lies in an absorbing layer.* derivative by parameter c needs it"):
+        jax.grad(loss)(at((25,)))
+    with pytest.raises(fd.PlanningError, match=r"must be told how a step is undone"):
+        fd.adjoint.Reversible().march(lambda consts, carry, number: carry, (), (), 0, 3)
