@@ -67,9 +67,9 @@ class Reversible(AbstractAdjoint):
       in the layer; all else is exact.
     - "saved": the whole layer is kept at every step.
 
-    Rounding: the states are found in the run's precision, and errors made on the way back travel as waves do. Relative
-    to the largest value, measured on a 1-D string and a 2-D membrane: about 1e-14 after 10³ steps and 1e-13 after 10⁴
-    in float64 (1e-5 and 1e-4 in float32).
+    Rounding: the states are found in the run's precision, and the errors of that travel as waves do. Measured on a
+    membrane of 17² points, the gradient by c differs from that by `Checkpointed` by 4e-15 of its largest entry after
+    10³ steps and 1e-14 after 10⁴ in float64, 2e-6 and 4e-6 in float32.
     """
 
     layer: str = "exact"
