@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -248,7 +250,7 @@ class Checker:
             scope = (self.own, *self.copies)[copy].problem.scope
             known = one.operation.operands(scope.grid, one.layout)
             arrays = {key: jnp.asarray(value, scope.real) for key, value in known.items()}
-            return np.asarray(one.operation.apply(jnp.asarray(values * times, scope.real), arrays))
+            return np.asarray(_apply(one.operation, jnp.asarray(values * times, scope.real), arrays))
 
         plain, twice = apply(0, 1.0), apply(0, 2.0)
         ratio = np.median(twice[plain != 0] / plain[plain != 0]) if np.any(plain) else 2.0
@@ -300,13 +302,17 @@ class Checker:
                 for power in _TRIED:
                     fits = (own or ONE) * (meant / got) ** power
                     if isinstance(self._try(number, wanted, {name: fits}), Worth):
-                        called = "a value" if name.startswith("quantity_") else f"`{name}`"
-                        return f"{called} {self.units.shown[name]}: ".replace("a value ", "a value given "), (
-                            f"; in {self.units.show(fits)} it would fit"
-                        )
-        if len(names) == 1 and not names[0].startswith("quantity_"):
+                        # A value that was assigned stands in the name of its rule.
+                        called = "" if name in self.units.extra else f"`{name}` {self.units.shown[name]}: "
+                        return called, f"; in {self.units.show(fits)} it would fit"
+        if len(names) == 1 and names[0] not in self.units.extra:
             return f"`{names[0]}` {self.units.shown[names[0]]}: ", ""
         return "", "; numbers that a rule writes out have no unit, give one that has as a parameter"
+
+
+@partial(jax.jit, static_argnums=0)
+def _apply(operation: Any, values: Any, operands: Any) -> Any:
+    return operation.apply(values, operands)
 
 
 def _form(piece: Piece) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
 from ..errors import PlanningError
 from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Marked, Residual, Whole
@@ -189,7 +190,7 @@ class _Taker:
             extra[key] = pinned
             self.worths[key] = Worth(self.system.adopt(measure_of(unit)), True, frozenset({key}))
             self.shown[key] = f"in {name_of(unit)}"
-            return _reading(key, f"{value}" if np.ndim(number) == 0 else f"array in {name_of(unit)}")
+            return _reading(key, _shown(value, unit))
 
         return replace(assignment, rule=_mapped(assignment.rule, convert))
 
@@ -238,6 +239,14 @@ def _reading(key: str, name: str) -> Callable[[Any], Any]:
     read.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
     read.__name__ = name
     return read
+
+
+def _shown(value: Any, unit: Any) -> str:
+    """A quantity in messages."""
+    number = magnitude(value) if is_quantity(value) else None
+    if number is None or np.ndim(number) or isinstance(number, Tracer):
+        return f"array in {name_of(unit)}"
+    return f"{number:g} {name_of(unit)}"
 
 
 def _is_nothing(value: Any) -> bool:

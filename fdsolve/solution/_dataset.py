@@ -13,6 +13,7 @@ from jax.core import Tracer
 from ..field import Field
 from ..grid import Axis, Grid
 from ..planning import Cut, Plan, Showing
+from ..units import is_quantity, name_of
 from ._names import time_coordinate
 from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
 
@@ -120,6 +121,8 @@ def plan_attributes(plan: Plan) -> dict[str, Any]:
         attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)
     for name, value in plan.parameters.items():
         key = f"parameter_{name}" if name in FIRST_NAMES or name in attributes else name
+        if is_quantity(value):
+            attributes[f"{key}_units"], value = name_of(value.unit), value.mantissa
         if not isinstance(value, Tracer) and (written := _written(value)) is not None:
             attributes[key] = written
     return attributes

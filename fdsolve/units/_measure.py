@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 NAMES = ("m", "kg", "s", "A", "K", "mol", "cd")
+_SHOWN = (1, 3, 4, 5, 6, 0, 2)
 _SLACK = 1e-9
 
 
@@ -24,7 +25,7 @@ class Measure:
     def __truediv__(self, other: "Measure") -> "Measure":
         return self * other ** Fraction(-1)
 
-    def __pow__(self, power: Fraction) -> "Measure":
+    def __pow__(self, power: int | Fraction) -> "Measure":
         return Measure(tuple(a * power for a in self.exponents), self.size ** float(power))
 
     def is_like(self, other: "Measure") -> bool:
@@ -92,7 +93,8 @@ class System:
     def show(self, measure: Measure) -> str:
         """A unit in the names of this system, as "K/(m s)"."""
         upper, lower = [], []
-        for name, exponent in zip(self.names, measure.exponents, strict=True):
+        for i in _SHOWN:
+            name, exponent = self.names[i], measure.exponents[i]
             if exponent:
                 size = abs(exponent)
                 power = "" if size == 1 else f"^{size}" if size.denominator == 1 else f"^({size})"
