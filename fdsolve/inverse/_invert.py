@@ -85,7 +85,7 @@ def invert(
     limits = _limits(chosen, space, max_iterations, tolerance)
     if callback is not None and not callable(callback):
         raise DeclarationError(f"callback= takes a function of an iterate, got {callback!r}.")
-    loss, slope = check_start(objective, vector, order.example)
+    loss, slope = check_start(objective, vector, order.example, chosen.is_dense(vector.size))
     unit = abs(loss) if loss and subsets is None else 1.0  # one subset does not tell the size of all
     watch = _Watch(space, unit, callback, bool(progress))
     search = _Search(replace(objective, unit=unit), chosen, limits, order, watch)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DeclarationError
 from ._extras import load
-from ._objective import Objective
+from ._objective import Linear, Objective
 
 NEVER = 1e-30  # tolerance of a solver that leaves it to us when to stop
 DENSE = 256  # free variables up to which a Jacobian is held as a matrix
@@ -53,6 +53,10 @@ class AbstractMethod(ABC):
         """Whether the method itself tells when it is done."""
         return False
 
+    def is_dense(self, size: int) -> bool:
+        """Whether the method holds Jacobians by so many variables as matrices."""
+        return False
+
     @abstractmethod
     def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
         """A function of the subset that takes one step; `steepness` is the norm of the gradient at the start."""
@@ -74,12 +78,17 @@ class Optimistix(AbstractMethod):
     def has_own_test(self) -> bool:
         return self.ends_itself
 
+    def is_dense(self, size: int) -> bool:
+        if not self.least_squares or size > DENSE:
+            return False
+        return isinstance(self.make(size), load("optimistix", "fd.invert").AbstractGaussNewton)
+
     def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
         equinox, solver = load("equinox", "fd.invert"), self.make(vector.size)
         sharpen = math.sqrt(2 / DAMPING) / steepness if self.least_squares else 1.0
+        if self.is_dense(vector.size) and objective.compiled is not None:
+            return _begin_dense(solver, objective.compiled, vector, sharpen / objective.unit**0.5, sharpen**2)
         value = (lambda v: objective.residuals(v) * sharpen) if self.least_squares else objective.loss
-        if self.least_squares and vector.size <= DENSE:
-            value = _with_dense_jacobian(value)
         unit = sharpen**2 if self.least_squares else 1.0
         shape, tags = jax.eval_shape(value, vector), frozenset()
 
@@ -118,26 +127,46 @@ class Optimistix(AbstractMethod):
         return advance
 
 
-def _with_dense_jacobian(function: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
-    """The function with its Jacobian made once, as a matrix: what a solver then does with it costs no compilation."""
+def _begin_dense(
+    solver: Any, linearise: Callable[[jax.Array], Linear], vector: jax.Array, scale: float, unit: float
+) -> Callable[[Any], Report]:
+    """Steps of a solver that looks at one point in each, `y_eval`: it is given the function linear there.
 
-    @jax.custom_jvp
-    def dense(v: jax.Array) -> jax.Array:
-        return function(v)
+    The residuals it sees are `scale` times those of `linearise`; its loss is divided by `unit`. What is compiled with
+    the solver is then linear algebra alone, and the function itself only once.
+    """
+    equinox, tags = load("equinox", "fd.invert"), frozenset()
 
-    @dense.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        (v,), (change,) = primals, tangents
-        try:
-            value, forward = jax.linearize(function, v)
-            matrix = jax.vmap(forward, out_axes=1)(jnp.eye(v.size, dtype=v.dtype))
-        except TypeError as error:  # a derivative of the user's own, in reverse alone
-            if "custom_vjp" not in str(error):
-                raise
-            value, matrix = function(v), jax.jacrev(function)(v)
-        return value, matrix @ change
+    def model(point: jax.Array, seen: Linear) -> Callable[[jax.Array, Any], tuple[jax.Array, None]]:
+        value, matrix = seen.both()
+        return lambda v, _: (scale * (value + matrix @ (v - point)), None)
 
-    return dense
+    @equinox.filter_jit
+    def first(v: jax.Array, seen: Linear) -> Any:
+        function = model(v, seen)
+        return solver.init(function, v, None, {}, jax.eval_shape(lambda: function(v, None)[0]), None, tags)
+
+    @equinox.filter_jit
+    def step(v: jax.Array, state: Any, seen: Linear) -> Any:
+        function = model(state.y_eval, seen)
+        v, state, _ = solver.step(function, v, None, {}, state, tags)
+        ended, _ = solver.terminate(function, v, None, {}, state, tags)
+        loss, slope = state.f_info.as_min(), state.f_info.compute_grad()
+        return v, state, ended, loss / unit, jnp.linalg.norm(slope) / unit
+
+    seen = linearise(vector)
+    with jax.numpy_dtype_promotion("standard"):
+        held = [vector, first(vector, seen), math.inf]
+
+    def advance(subset: Any) -> Report:
+        seen = linearise(held[1].y_eval)
+        with jax.numpy_dtype_promotion("standard"):
+            v, state, ended, loss, steep = step(held[0], held[1], seen)
+        moved = not bool(jnp.array_equal(v, held[0])) or held[2] == math.inf
+        held[:] = [v, state, float(loss)]
+        return Report(v, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
+
+    return advance
 
 
 def _seen(state: Any, function: Any, vector: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,26 @@ from ._space import Space
 NO_SUBSET = None
 
 
+class Linear(NamedTuple):
+    """r of the data, (num,), its Jacobian, (num, size), and the same of regularisation."""
+
+    data: jax.Array
+    by_data: jax.Array
+    prior: jax.Array
+    by_prior: jax.Array
+
+    def both(self) -> tuple[jax.Array, jax.Array]:
+        """All residuals and their Jacobian."""
+        return jnp.concatenate([self.data, self.prior]), jnp.concatenate([self.by_data, self.by_prior])
+
+
 @dataclass(frozen=True, eq=False)
 class Objective:
     """The function of the user with its regularisation, over vectors of free variables.
 
     `is_residuals`: the function gives residuals, and the loss is ½‖r‖². `unit` divides the loss, so that methods see
-    one of size 1. Functions take a vector, (size,), and the subset, None where there are none.
+    one of size 1. Functions take a vector, (size,), and the subset, None where there are none. `compiled` is
+    `linearise`, compiled once for all that want it: the check of the start, the method, and the covariance.
     """
 
     space: Space
@@ -29,6 +43,7 @@ class Objective:
     terms: tuple[AbstractTerm, ...]
     is_residuals: bool
     unit: float = 1.0
+    compiled: Callable[[jax.Array], "Linear"] | None = None
 
     @property
     def is_least_squares(self) -> bool:
@@ -58,6 +73,10 @@ class Objective:
         parts = [to_vector(term.residuals(parameters), self.space.dtype) for term in self.terms if term.is_residuals]
         return jnp.concatenate([jnp.zeros(0, self.space.dtype), *parts])
 
+    def linearise(self, vector: jax.Array) -> "Linear":
+        """Residuals of data and of regularisation, as they are, and their Jacobians as matrices."""
+        return Linear(*_with_jacobian(self.data_residuals, vector), *_with_jacobian(self.prior_residuals, vector))
+
     def prior_loss(self, vector: jax.Array) -> jax.Array:
         """The terms of regularisation, as they are."""
         parameters, total = self.space.parameters(vector), jnp.zeros((), self.space.dtype)
@@ -86,6 +105,17 @@ def to_vector(residuals: Any, dtype: Any) -> jax.Array:
     return jnp.concatenate(parts)
 
 
+def _with_jacobian(function: Callable[[jax.Array], jax.Array], vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The function's value and its Jacobian, column by column; row by row where it has no forward derivative."""
+    try:
+        value, forward = jax.linearize(function, vector)
+        return value, jax.vmap(forward, out_axes=1)(jnp.eye(vector.size, dtype=vector.dtype))
+    except TypeError as error:  # a derivative of the user's own, in reverse alone
+        if "custom_vjp" not in str(error):
+            raise
+        return function(vector), jax.jacrev(function)(vector)
+
+
 def _half_square(residuals: jax.Array) -> jax.Array:
     return jnp.sum(residuals**2) / 2
 
@@ -101,7 +131,8 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
         raise DeclarationError(
             "With subsets= the loss takes two arguments, the parameters and which subset: def loss(parameters, k)."
         )
-    bare = Objective(space, function, terms, False)
+    traced = jax.jit(lambda *given: function(*given))  # one pass through Python for the checks and the method
+    bare = Objective(space, traced, terms, False)
     vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
     try:
         shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
@@ -116,7 +147,8 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
         raise DeclarationError(f"The loss returns {got}; a real scalar, or arrays of residuals, is wanted.")
     if is_scalar(shape) and jnp.issubdtype(leaves[0].dtype, jnp.complexfloating):
         raise DeclarationError("The loss is complex; a loss is a real number: take its abs()**2.")
-    return Objective(space, function, terms, not is_scalar(shape))
+    found = Objective(space, traced, terms, not is_scalar(shape))
+    return replace(found, compiled=jax.jit(found.linearise)) if found.is_least_squares else found
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:
@@ -129,9 +161,12 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     return True
 
 
-def check_start(objective: Objective, vector: jax.Array, subset: Any) -> tuple[float, np.ndarray]:
-    """The loss at the start with all terms, and its gradient; refuses nan, and parameters on which nothing depends."""
-    own = jax.jit(jax.value_and_grad(objective.data_loss))
+def check_start(objective: Objective, vector: jax.Array, subset: Any, dense: bool) -> tuple[float, np.ndarray]:
+    """The loss at the start with all terms, and its gradient; refuses nan, and parameters on which nothing depends.
+
+    `dense`: the method holds Jacobians as matrices, which then serve here too.
+    """
+    own, prior = _by_matrices(objective) if dense else _by_gradients(objective)
     value, slope = own(vector, subset)
     if not np.isfinite(value):
         raise DeclarationError(
@@ -141,10 +176,30 @@ def check_start(objective: Objective, vector: jax.Array, subset: Any) -> tuple[f
     _check_gradient(objective, np.asarray(slope), own, vector, subset)
     if not objective.terms:
         return float(value), np.asarray(slope)
-    extra, change = jax.jit(jax.value_and_grad(objective.prior_loss))(vector)
+    extra, change = prior(vector)
     if not np.isfinite(extra) or not np.isfinite(change).all():
         raise DeclarationError("The regularisation of the initial parameters, or its gradient, is not finite.")
     return float(value) + float(extra), np.asarray(slope) + np.asarray(change)
+
+
+def _by_gradients(objective: Objective) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Loss and gradient of the data, and of regularisation, in reverse."""
+    return jax.jit(jax.value_and_grad(objective.data_loss)), jax.jit(jax.value_and_grad(objective.prior_loss))
+
+
+def _by_matrices(objective: Objective) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The same as ½‖r‖² and Jᵀr."""
+    compiled = objective.compiled or objective.linearise
+
+    def own(vector: jax.Array, subset: Any) -> tuple[jax.Array, jax.Array]:
+        seen = compiled(vector)
+        return _half_square(seen.data), seen.data @ seen.by_data
+
+    def prior(vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+        seen = compiled(vector)
+        return _half_square(seen.prior), seen.prior @ seen.by_prior
+
+    return own, prior
 
 
 def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subset: Any) -> None:

@@ -81,8 +81,7 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
             f"The matrix of {vector.size} parameters would take {vector.size**2 / 2**27:.1f} GiB; {MOST} parameters at "
             f"most are served. Describe the field by fewer numbers."
         )
-    residuals, data = _jacobian(objective.data_residuals, vector)
-    prior = _normal(objective.prior_residuals, vector)
+    residuals, data, prior = _linear(objective, vector)
     slopes = np.concatenate(
         [
             np.ravel(jax.jvp(leaf.to_parameter, (part,), (jnp.ones_like(part),))[1])
@@ -90,6 +89,14 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
         ]
     ).astype(float)
     return Quadratic(data.T @ data, prior, slopes, residuals)
+
+
+def _linear(objective: Objective, vector: jax.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """r and J of the data, and LᵀL; for few variables by what is compiled already."""
+    if objective.compiled is not None and vector.size <= CHUNK:
+        residuals, data, _, by_prior = (np.asarray(part, float) for part in objective.compiled(vector))
+        return residuals, data, by_prior.T @ by_prior
+    return *_jacobian(objective.data_residuals, vector), _normal(objective.prior_residuals, vector)
 
 
 def _jacobian(function: Any, vector: jax.Array) -> tuple[np.ndarray, np.ndarray]:
