@@ -1,0 +1,34 @@
+"""The table of a gradient test: right derivatives pass, wrong ones fail, kinks are called kinks."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import fdsolve as fd
+
+
+@jax.custom_jvp
+def wrong(x):
+    return x**2
+
+
+wrong.defjvp(lambda primals, tangents: (wrong(*primals), 2.1 * primals[0] * tangents[0]))
+
+
+def test_a_wrong_derivative_fails_and_is_found():
+    table = fd.check_gradient(lambda p: wrong(p["a"]) + p["b"] ** 2, dict(a=1.0, b=1.0), directions="each")
+    assert not table and [row.verdict for row in table.rows] == ["fail", "pass"]
+    assert "FAILS" in repr(table) and table.rows[0].along == "a"
+
+
+def test_kinks_are_told_without_nan():
+    table = fd.check_gradient(lambda p: jnp.sqrt(jnp.sum(p["a"] ** 2)) + p["b"], dict(a=jnp.zeros(2), b=1.0))
+    assert table and {row.verdict for row in table.rows} == {"kink"}
+    assert "Not differentiable by a[0], a[1]" in repr(table) and "is not finite" in repr(table)
+
+
+def test_integers_and_undefined_values_are_refused():
+    with pytest.raises(fd.DeclarationError, match="`n` has dtype int"):
+        fd.check_gradient(lambda p: p["n"] * 1.0, dict(n=1))
+    with pytest.raises(fd.DeclarationError, match="not finite at the point"):
+        fd.check_gradient(lambda p: jnp.log(p), -1.0)

@@ -1,0 +1,73 @@
+"""Misfits at the observations' own coordinates, against xarray's interpolation; what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import fdsolve as fd
+
+GRID = fd.Grid(
+    t=fd.Time(0.0, 4.0, num=5, since="2016-06-01", units="h"),
+    x=fd.Axis(0.0, 1.0, num=6),
+    y=fd.Axis(0.0, 1.0, num=8, periodic=True),
+)
+
+
+@pytest.fixture(scope="module")
+def solution():
+    u = fd.Field("u", GRID)
+    u[...] = lambda u: 0.9 * u["t-1"]
+    u[0] = lambda x, y: x**2 + jnp.sin(2 * jnp.pi * y)
+    return fd.solve(u)
+
+
+@pytest.fixture(scope="module")
+def points(solution):
+    """Thirty observations, exact by xarray; one is missing."""
+    draw = np.random.default_rng(0)
+    whole = solution.to_xarray().u.assign_coords(t=solution.times)
+    x, y, t = draw.uniform(0, 1, 30), draw.uniform(0, 0.87, 30), draw.uniform(0, 4, 30)
+    found = whole.interp(x=("p", x), y=("p", y), t=("p", t))
+    found[3] = np.nan
+    return found
+
+
+def test_points_grids_dates_and_missing_values(solution, points):
+    assert fd.misfit(solution, points).shape == (29,)
+    np.testing.assert_allclose(fd.misfit(solution, points), 0, atol=1e-14)
+    np.testing.assert_allclose(fd.misfit(solution, points + 0.5, weight=4.0), -2.0, rtol=1e-12)
+    np.testing.assert_allclose(fd.misfit(solution, solution.to_xarray()), 0, atol=1e-14)  # all of it, by dates
+    beyond = points.assign_coords(y=points.y + 3.0)  # round the periodic axis
+    np.testing.assert_allclose(fd.misfit(solution, beyond), 0, atol=1e-13)
+
+
+def test_weights_by_sigma_and_traced_values(solution, points):
+    sigma = points.assign_coords(sigma=("p", np.linspace(1, 2, 30))) + 1.0
+    kept = np.delete(np.linspace(1, 2, 30), 3)
+    np.testing.assert_allclose(fd.misfit(solution, sigma, weight="1/sigma"), -1 / kept, rtol=1e-12)
+    values = jnp.asarray(points.values)
+    slope = jax.grad(lambda v: jnp.sum(fd.misfit(solution, points.copy(data=v + 1.0)) ** 2))(values)
+    np.testing.assert_allclose(np.delete(slope, 3), 2.0, rtol=1e-12)
+    assert slope[3] == 0
+
+
+WRONG = [
+    (lambda o: o.assign_coords(x=o.x + 2), {}, "lie outside axis `x`"),
+    (lambda o: o.drop_vars("x"), {}, "no coordinate `x`"),
+    (lambda o: o * np.nan, {}, "no observations"),
+    (lambda o: o + np.inf, {}, "29 observations are infinite"),
+    (lambda o: xr.Dataset(dict(v=o)), {}, "hold `v`, and the fields are `u`"),
+    (lambda o: o.expand_dims("q"), {}, "along their dimension `q`"),
+    (lambda o: o.values, {}, "xarray.DataArray or Dataset"),
+    (lambda o: o, dict(weight="1/sigma"), "attribute `sigma`"),
+    (lambda o: o, dict(weight=-1.0), "not negative"),
+    (lambda o: o, dict(weight=np.ones(3)), "the shape \\(3,\\)"),
+]
+
+
+@pytest.mark.parametrize(("change", "options", "message"), WRONG, ids=[case[2][:14] for case in WRONG])
+def test_wrong_observations_are_told(solution, points, change, options, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.misfit(solution, change(points), **options)
