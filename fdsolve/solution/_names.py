@@ -39,10 +39,19 @@ def time_coordinate(plan: Plan, times: np.ndarray) -> xr.Variable:
     return xr.Variable(name, values, {"standard_name": "time", **attributes}, encoding=exact)
 
 
-def in_units(plan: Plan, arrays: Mapping[str, jax.Array], name: Any) -> Any:
-    """The array of a field; as a quantity where the declaration had quantities."""
+def in_units(plan: Plan, arrays: Mapping[str, jax.Array], name: Any, shown: bool = False) -> Any:
+    """The array of a field; as a quantity where the declaration had quantities.
+
+    `shown`: it is what a save kept of the field. Integrals along straight axes have the units of these besides; those
+    along curved ones stay magnitudes.
+    """
     array = find(arrays, name)
     if plan.problem.units is None:
         return array
+    grid, showing = plan.problem.scope.grid, plan.structure.showing if shown else None
+    steps = () if showing is None else showing.of(name).steps
+    along = [grid.space_axis(axis) for one in steps if getattr(one, "kind", "") == "integral" for axis in one.axes]
+    if any(axis.metric for axis in along):
+        return array
     owner = next(one for one in plan.problem.fields if one.name == name)
-    return quantity(array, owner.units)
+    return quantity(array, owner.units, *(axis.units for axis in along))

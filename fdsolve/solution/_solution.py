@@ -92,7 +92,7 @@ class Solution:
     stopped: str | None = None
 
     def __getitem__(self, name: Any) -> Any:
-        return in_units(self.plan, self.records if self._records_only else self.history, name)
+        return in_units(self.plan, self.records if self._records_only else self.history, name, bool(self.history))
 
     @property
     def _records_only(self) -> bool:

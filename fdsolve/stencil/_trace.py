@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, PlanningError
+from ..units import is_quantity
 from ._context import Reader, describe_result
 from ._failures import explained
 from ._key import jaxpr_key
@@ -227,6 +228,11 @@ def _check_shifted(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], what:
 def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
     if result is None:
         raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point. Is there a `return`?")
+    if is_quantity(result):
+        raise DeclarationError(
+            f"{what} returned a quantity; inside a rule all are magnitudes, and units are followed through it. Give a "
+            f"quantity as a parameter, by the name of an argument: solve(u, kappa=kappa)."
+        )
     if isinstance(result, tuple | list | dict):
         raise DeclarationError(
             f"{what} returned a {type(result).__name__}; a rule returns one value. To set several fields by one "

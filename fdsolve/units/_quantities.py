@@ -1,5 +1,6 @@
 """Quantities of saiunit at the door: what they are made of. saiunit itself is loaded by those who use it."""
 
+import math
 import re
 import sys
 from fractions import Fraction
@@ -44,10 +45,12 @@ def is_unit(value: Any) -> bool:
     return saiunit is not None and isinstance(value, saiunit.Unit)
 
 
-def quantity(array: Any, name: str | None) -> Any:
-    """An array as a quantity in the unit of a name, or as it is where saiunit does not know that name."""
-    unit = to_unit(name)
-    return array if unit is None else sys.modules["saiunit"].Quantity(array, unit=unit)
+def quantity(array: Any, *names: str | None) -> Any:
+    """An array as a quantity in the product of the units of these names; as it is where one of them is not known."""
+    units = [to_unit(name) for name in names]
+    if any(unit is None for unit in units):
+        return array
+    return sys.modules["saiunit"].Quantity(array, unit=math.prod(units[1:], start=units[0]))
 
 
 def magnitude(value: Any) -> Any:

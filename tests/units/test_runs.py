@@ -11,7 +11,6 @@ from fdsolve.planning import make_plan
 
 from .declarations import ALL, PLAIN, UNITS, K, M, S, diffuse, grid
 
-
 SIZES = {"T0": 2.0 * K, "L": 1.0 * M}
 
 
@@ -56,6 +55,12 @@ def test_results_carry_the_units_of_their_fields():
     assert dataset["T"].attrs["units"] == "K" and dataset["x"].attrs["units"] == "m"
     assert dataset.attrs["kappa"] == 0.01 and dataset.attrs["kappa_units"] == "m^2/s"
     np.testing.assert_array_equal(dataset["T"].values, bare["T"])
+
+
+def test_integrals_have_the_units_of_their_axes():
+    kept = fd.final().integral("x")
+    solution = fd.solve(rod(), kappa=0.01 * M**2 / S, save=kept, **SIZES)
+    assert solution["T"].unit == K * M and solution.final["T"].unit == K
 
 
 def test_gradients_are_loss_over_parameter():
@@ -112,7 +117,7 @@ def test_axes_and_times_of_quantities():
     assert fd.Time(0, 1 * u.minute, step=20 * S, units=S).num == 4
     with pytest.raises(fd.DeclarationError, match=r"are in m, got 3\.* s"):
         fd.Axis(0 * M, 3.0 * S, num=3, units="m")
-    with pytest.raises(fd.DeclarationError, match="got 1.0 without a unit"):
+    with pytest.raises(fd.DeclarationError, match=r"got 1\.0 without a unit"):
         fd.Axis(1.0, 3.0 * M, num=3)
     with pytest.raises(fd.DeclarationError, match="does not know the unit 'furlong'"):
         fd.Axis(0.0, 3.0 * M, num=3, units="furlong")
