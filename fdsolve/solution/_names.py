@@ -9,7 +9,7 @@ import xarray as xr
 
 from ..errors import DeclarationError
 from ..files import time_units
-from ..planning import Plan
+from ..planning import Cut, Plan
 from ..units import quantity
 
 
@@ -50,7 +50,8 @@ def in_units(plan: Plan, arrays: Mapping[str, jax.Array], name: Any, shown: bool
         return array
     grid, showing = plan.problem.scope.grid, plan.structure.showing if shown else None
     steps = () if showing is None else showing.of(name).steps
-    along = [grid.space_axis(axis) for one in steps if getattr(one, "kind", "") == "integral" for axis in one.axes]
+    folds = [one for one in steps if not isinstance(one, Cut) and one.kind == "integral"]
+    along = [grid.space_axis(axis) for one in folds for axis in one.axes]
     if any(axis.metric for axis in along):
         return array
     owner = next(one for one in plan.problem.fields if one.name == name)
