@@ -284,7 +284,14 @@ def _while(follower: Follower, eqns: Sequence[Any], given: list[Worth]) -> list[
 
 
 def _scan(follower: Follower, eqns: Sequence[Any], given: list[Worth]) -> list[Worth]:
-    fixed, carried = (eqns[0].params[name] for name in ("num_consts", "num_carry"))
+    # What is stacked has one axis more outside: the parameters that tell are different in versions of JAX.
+    own, body = eqns[0], eqns[0].params["jaxpr"].jaxpr
+    stacked_in, stacked_out = (
+        sum(a.aval.ndim != b.aval.ndim for a, b in zip(outer, inner, strict=True))
+        for outer, inner in ((own.invars, body.invars), (own.outvars, body.outvars))
+    )
+    carried = len(body.outvars) - stacked_out
+    fixed = len(body.invars) - carried - stacked_in
     carry = [replace(one, number=None) for one in given[fixed : fixed + carried]]
     bodies = [one.params["jaxpr"] for one in eqns]
     return follower.loop(bodies, given[:fixed], carry, given[fixed + carried :])

@@ -90,6 +90,11 @@ OPERATIONS = {
     "inner functions": (jax.jit(lambda x, t: jax.nn.relu(x) / t), (LENGTH, TIME), SPEED),
     "branches": (lambda x: lax.cond(x > 1.0, lambda y: 2 * y, lambda y: y, x), (LENGTH,), LENGTH),
     "loops": (lambda x: lax.fori_loop(0, 3, lambda _, y: y + x, 0.0), (LENGTH,), LENGTH),
+    "loops over arrays": (
+        lambda x, t: lax.scan(lambda y, z: (y + z * x, y), 0.0 * x, jnp.ones(3) / t)[0],
+        (LENGTH, TIME),
+        SPEED,
+    ),
     "loops that stop": (
         lambda x: lax.while_loop(lambda y: y[0] < 3, lambda y: (y[0] + 1, y[1] + x), (0, 0.0))[1],
         (LENGTH,),
