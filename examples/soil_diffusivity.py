@@ -63,15 +63,17 @@ if path == beside:
     assert rmse(profile) < 0.2635, rmse(profile)
 
 D, sigma = profile.to_xarray().D, profile.standard_deviation().D
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
-left.axvline(1e7 * float(one.parameters["D"]), color="0.6", label=f"one value, RMSE {rmse(one):.3f} °C")
-left.errorbar(1e7 * D, 100 * knots, xerr=2e7 * sigma, fmt="o-", color="#b5367a", label=f"six, {rmse(profile):.3f} °C")
-left.set(xlabel="diffusivity (10⁻⁷ m²/s), two standard deviations", ylabel="depth (cm)", ylim=(230, 0))
-left.legend(frameon=False)
-right.plot(one.history.loss, "o-", color="0.6", label="one value")
-right.plot(profile.history.loss, "o-", color="#b5367a", label="profile, from it")
-right.set(xlabel="iteration", ylabel="½ ‖residuals‖² (°C²)", yscale="log")
-right.legend(frameon=False)
+error, sensor = jax.jit(lambda D: residuals(dict(D=D))), np.nonzero(observed.notnull().to_numpy())[1]
+uniform = np.full(knots.size, float(one.parameters["D"]))
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
+left.axvline(1e7 * uniform[0], color="0.6", label="one value")
+left.errorbar(1e7 * D, 100 * knots, xerr=2e7 * sigma, fmt="o-", color="#b5367a", capsize=3, label="a profile, ± 2 σ")
+left.set(xlabel="diffusivity (10⁻⁷ m²/s)", ylabel="depth (cm)", ylim=(230, 0))
+for values, whole, color in ((uniform, rmse(one), "0.6"), (D.values, rmse(profile), "#b5367a")):
+    each = np.sqrt(np.bincount(sensor, error(values) ** 2) / np.bincount(sensor))
+    right.plot(each, 100 * observed.z, "o-", color=color, label=f"all sensors {whole:.3f} °C")
+right.set(xlabel="RMSE of the soil temperature (°C)", xlim=(0, None))
+left.legend(frameon=False), right.legend(frameon=False, loc="center right")
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/soil_diffusivity.png", dpi=150)
 print(f"soil: one value {rmse(one):.4f} °C, profile {rmse(profile):.4f} °C; picture in out/soil_diffusivity.png")
