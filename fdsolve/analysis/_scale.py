@@ -24,10 +24,10 @@ def scaled_plan(plan: Plan, at: Mapping[str, float], space: float, time: float) 
     for name, axis in grid.axes.items():
         if isinstance(axis, Time):
             first, last = (at.get(name, axis.start) * (1 - time) + end * time for end in (axis.start, axis.stop))
-            axes[name] = Time(first, last, num=axis.num)
+            axes[name] = Time(first, last, num=axis.num, units=axis.units)
         else:
             lower, upper = (at.get(name, axis.lower) * (1 - space) + end * space for end in (axis.lower, axis.upper))
-            axes[name] = Axis(lower, upper, axis.num, periodic=axis.periodic, cells=axis.cells)
+            axes[name] = Axis(lower, upper, axis.num, periodic=axis.periodic, cells=axis.cells, units=axis.units)
     fields = [_on_grid(one, Grid(**axes)) for one in plan.problem.fields]
     try:
         return make_plan(fields, plan.parameters, plan.structure.stepper, final())

@@ -261,6 +261,21 @@ def _is_nothing(value: Any) -> bool:
     return dtype is not None and np.dtype(dtype).kind in "iub"
 
 
+def in_magnitudes(problem: Any) -> tuple[tuple[Field, ...], dict[str, Any]]:
+    """The fields and parameters of a problem without its quantities: the same numbers, and no units to check."""
+    axes = {
+        name: _changed(axis, {"units": axis.units and str(axis.units)})
+        for name, axis in problem.scope.grid.axes.items()
+    }
+    found = []
+    for one in problem.fields:
+        units = one.units and str(one.units)
+        plain = Field(one.name, Grid(**axes), at=one.at, units=units, dtype=one.dtype, attrs=one.attrs)
+        plain.assignments.extend(problem.assignments[one.name])
+        found.append(plain)
+    return tuple(found), dict(problem.units.parameters)
+
+
 def longer(grid: Grid, names: frozenset[str], factor: float) -> Grid:
     """The grid with some axes longer by a factor."""
     axes = {}

@@ -7,7 +7,7 @@ import pytest
 import saiunit as u
 
 import fdsolve as fd
-from fdsolve.planning import make_plan
+from fdsolve.planning import in_magnitudes, make_plan
 
 from .declarations import ALL, PLAIN, UNITS, K, M, S, diffuse, grid
 
@@ -43,6 +43,14 @@ def test_the_plan_is_that_of_the_plain_run(declare):
 def made_count(plan):
     note = next(note for note in plan.notes if note.startswith("units checked through"))
     return int(note.split()[3])
+
+
+def test_a_declaration_goes_back_to_magnitudes():
+    made = make_plan(rod(), {"kappa": 0.01 * M**2 / S, **SIZES}, None, None)
+    fields, parameters = in_magnitudes(made.problem)
+    again = make_plan(fields, parameters, None, None)
+    assert again.problem.units is None and again.structure == made.structure
+    assert parameters == {"kappa": 0.01, "T0": 2.0, "L": 1.0} and fields[0].units == "K"
 
 
 def test_results_carry_the_units_of_their_fields():
