@@ -165,7 +165,7 @@ class _Point:
             for k in range(leaf.size)
         )
         return cls(
-            function,
+            jax.jit(function),  # seen by Python once, however it is differentiated
             vector,
             sizes,
             names,
