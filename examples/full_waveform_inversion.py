@@ -67,13 +67,13 @@ found[inside] = 100 * fit.x
 place = np.unravel_index(found.argmax(), x.shape)
 assert fit.fun < 0.05 and np.hypot(x[place] - 430, z[place] - 260) < 30, (fit.fun, x[place], z[place])
 assert abs(found.max() - 200) < 40 and abs((found - (true - layers))[inside]).max() < 80, found.max()
-
-fig, axs = plt.subplots(1, 2, figsize=(12, 3.8), layout="constrained")
-for ax, title, c in ((axs[0], "true speed (m/s)", true), (axs[1], f"found; misfit {fit.fun:.1%}", layers + found)):
-    image = ax.pcolormesh(x, z, c, cmap="cividis", vmin=true.min(), vmax=true.max(), shading="gouraud")
-    ax.plot(shots, 12 + 0 * shots, "r*", xs, zs, "wv", ms=5)
+fig, axs = plt.subplots(1, 3, figsize=(13.5, 3.1), sharey=True, layout="constrained")
+titles = ("true speed (m/s)", "true anomaly (m/s)", f"anomaly found (m/s); misfit {fit.fun:.1%}")
+for ax, title, c in zip(axs, titles, (true, true - layers, found), strict=True):
+    colors = dict(cmap="cividis") if c is true else dict(cmap="RdBu_r", vmin=-200, vmax=200)
+    fig.colorbar(ax.pcolormesh(x, z, c, shading="gouraud", **colors), ax=ax, shrink=0.85)
+    ax.plot(shots, 12 + 0 * shots, "r*", xs, zs, "wv", ms=6, mec="k", mew=0.5)
     ax.set(title=title, xlabel="x (m)", ylabel="depth (m)", aspect="equal", ylim=(560, 0))
-fig.colorbar(image, ax=axs)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/full_waveform_inversion.png", dpi=150)
 print(f"inversion: misfit {fit.fun:.1%}, {found.max():.0f} m/s, memory {share:.1%}; out/full_waveform_inversion.png")
