@@ -59,14 +59,16 @@ assert np.std(true[late]) > 0.15  # what is followed does move
 assert len(sizes) == 1, sizes
 
 fig, (above, below) = plt.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
-above.plot(time, data[:, ::2], lw=0.5)
-above.set(ylabel="u", title="three of five thermometers")
-below.plot(time, true, "k", lw=2, label="D(t)")
-below.plot(time, found, "C3", lw=1, label="followed online, from 0.6")
+for place, color, record in zip(places[::2], ("#21918c", "#b5367a", "#e08214"), data.T[::2], strict=True):
+    above.plot(time, record, lw=0.6, color=color, label=f"x = {place / cells:.2f}")
+above.set(ylabel="u", ylim=(-0.8, 1.05), title="three of the five thermometers that are followed")
+above.legend(frameon=False, ncols=3, loc="upper right")
+below.plot(time, true, color="0.75", lw=4, label="D(t)")
+below.plot(time, found, color="#b5367a", lw=1, label="followed online, from 0.6")
 below.set(
     xlabel="t", ylabel="D", title=f"diffusivity: {100 * error:.1f} % off, {sizes.pop()} bytes carried at every step"
 )
-below.legend()
+below.legend(frameon=False)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/streaming_diffusivity.png", dpi=150)
 print(f"Diffusivity followed to {100 * error:.1f} % over {levels - 1} steps; out/streaming_diffusivity.png")
