@@ -92,7 +92,7 @@ def check_gradient(
     if not each and (isinstance(directions, bool) or not isinstance(directions, int) or directions < 1):
         raise DeclarationError(f'directions= is a whole number of at least 1, or "{EACH}", got {directions!r}.')
     first = float(step) if step is not None else {8: 0.1, 4: 0.5}[size]
-    draw, count = np.random.default_rng(seed), len(point.leaves) if each else directions
+    draw, count = np.random.default_rng(seed), len(point.leaves) if each else int(directions)
     vectors = draw.standard_normal((count, point.vector.size)) * point.sizes
     duals = draw.standard_normal((count, point.shape.size))
     if each:

@@ -300,5 +300,5 @@ def _searches_lines(transformation: Any) -> bool:
 
 def relative(a: jax.Array, b: jax.Array) -> float:
     """The largest change of a vector, relative to 1 + its size."""
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    return float(np.max(np.abs(a - b) / (1 + np.abs(a)), initial=0.0))
+    here, there = np.asarray(a, float), np.asarray(b, float)
+    return float(np.max(np.abs(here - there) / (1 + np.abs(here)), initial=0.0))
