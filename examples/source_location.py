@@ -33,9 +33,8 @@ def march(p):
 
 true, times = dict(x=0.337, y=0.462, m=1.3, t0=0.21), grid.t.points[::4]
 at = tuple(np.rint(place / h).astype(int) for place in sensors.values())  # they stand on points of the grid
-heard = march(jax.tree.map(np.float64, true))[:, *at] + noise * np.random.default_rng(0).standard_normal(
-    (times.size, 8)
-)
+heard = march(jax.tree.map(np.float64, true))[:, *at]
+heard += noise * np.random.default_rng(0).standard_normal(heard.shape)
 
 
 def residuals(p):  # in standard deviations
