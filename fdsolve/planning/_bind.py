@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from ..errors import PlanningError
 from ..region import Box
 from ..schemes import AbstractStepper, Outline, RateOutline
 from ..stencil import Reader, RuleContext, StateRead, trace
@@ -27,6 +28,8 @@ def bind_stepper(
     """
     layouts, axes = problem.scope.layouts, problem.scope.grid.space
     shifts = tuple((name, tuple(layouts[name].shift(axis) for axis in axes)) for name in sorted(layouts))
+    if stepper.estimates_speed:
+        _check_speed_shows(structure, stepper)
     outline, linear = _outline(problem, structure, of_level)
     bound = stepper.bind(outline)
     phases = tuple(_with_speeds(phase, speeds) for phase in structure.phases)
@@ -39,6 +42,19 @@ def bind_stepper(
         timed_rules=_timed_rules(structure),
         shifts=shifts,
     )
+
+
+def _check_speed_shows(structure: Structure, stepper: AbstractStepper) -> None:
+    """Refuses rates whose speed does not show in what they read themselves."""
+    hidden = {one.name for one in structure.arrays if one.hidden}
+    for phase in structure.phases:
+        for piece in phase.rates:
+            if any(read.field in hidden for read in structure.rules[piece.rule].reads):
+                raise PlanningError(
+                    f"{stepper!r} measures the speed in what rates read, and {piece.label} reads what an operation "
+                    f"computed beforehand, such as fluxes. Give the speed: fd.CFL({getattr(stepper, 'number', 0.5)}, "
+                    f"speed=lambda {piece.field}: abs({piece.field}[...])), the largest of the waves'."
+                )
 
 
 def describe_plain(structure: Structure, stepper: AbstractStepper) -> str:

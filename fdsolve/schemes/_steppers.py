@@ -238,6 +238,11 @@ class AbstractStepper(ABC):
         """Rules for propagation speeds by axis ("" for every axis), to be traced with the problem."""
         return {}
 
+    @property
+    def estimates_speed(self) -> bool:
+        """Whether it measures propagation speeds from what rates read."""
+        return False
+
     def check_axes(self, axes: Sequence[str]) -> None:
         """Refuses speeds along axes that the grid does not have."""
         return None

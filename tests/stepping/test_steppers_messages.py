@@ -114,3 +114,10 @@ def test_stability_that_is_not_known_says_why() -> None:
     (u,) = ring(u=fd.rate(lambda u: -u[...]))
     assert "diffrax controls the error" in str(fd.plan(u, stepper=Diffrax(diffrax.Tsit5())))
     assert "by a speed of the state" in str(fd.plan(u, stepper=fd.CFL(0.5, speed=lambda u: jnp.abs(u[...]))))
+
+
+def test_a_speed_that_does_not_show_in_what_rates_read_is_asked_for() -> None:
+    (u,) = ring(u=fd.rate(lambda u: -fd.schemes.derivative(fd.stored(u * u / 2), "x")[...]))
+    with pytest.raises(fd.PlanningError, match=r"reads what an operation computed beforehand.*Give the speed"):
+        fd.plan(u, stepper=fd.CFL(0.5))
+    assert "sub-steps by a speed" in str(fd.plan(u, stepper=fd.CFL(0.5, speed=lambda u: jnp.abs(u[...]))))
