@@ -24,9 +24,9 @@ class CFL(AbstractStepper):
     Without `speed` it is estimated from the rates linearised about the state: the first moment Σ w·offset of their
     weights, which is a_i/Δx_i for every consistent scheme (several fields: a bound of the spectral radius of the
     moments; diffusion has none, and sources of a field do not count); rates that read what an operation computed
-    beforehand (the fluxes of `conservation`, compact derivatives) are refused then. The number of sub-steps is one for the whole
-    grid and carries no gradient; all `max_substeps` are laid out, those not needed are skipped, so that reverse mode
-    works. A run that would need more raises RunError, naming the level. Good values: number 0.5 to 1 with RK4.
+    beforehand (the fluxes of `conservation`, compact derivatives) are refused then. The number of sub-steps is one for
+    the whole grid and carries no gradient; all `max_substeps` are laid out, those not needed are skipped, so that
+    reverse mode works. A run that would need more raises RunError, naming the level. Good values: number 0.5 to 1 with RK4.
     """
 
     number: float

@@ -170,8 +170,8 @@ GRID = {
     "Axis `dx` has the name that rules give to the spacing of axis `x`. Rename one of the two.": (
         lambda: Grid(dx=NODES, x=NODES)
     ),
-    "The name of an axis must not be one that a Grid uses itself (axes, lengths, names, ndim, shape, space, space_axis, "
-    "time, time_name, volumes), got `shape`. Choose another.": lambda: Grid(shape=NODES),
+    "The name of an axis must not be one that a Grid uses itself (axes, lengths, names, ndim, shape, space, "
+    "space_axis, time, time_name, volumes), got `shape`. Choose another.": lambda: Grid(shape=NODES),
     **{
         f"The name of an axis must be a Python name that does not begin with `_`, got {name!r}. "
         "Rules take it as an argument: choose one like `x` or `depth`.": lambda name=name: Grid(**{name: NODES})

@@ -120,4 +120,4 @@ def test_a_speed_that_does_not_show_in_what_rates_read_is_asked_for() -> None:
     (u,) = ring(u=fd.rate(lambda u: -fd.schemes.derivative(fd.stored(u * u / 2), "x")[...]))
     with pytest.raises(fd.PlanningError, match=r"reads what an operation computed beforehand.*Give the speed"):
         fd.plan(u, stepper=fd.CFL(0.5))
-    assert "sub-steps by a speed" in str(fd.plan(u, stepper=fd.CFL(0.5, speed=lambda u: jnp.abs(u[...]))))
+    assert "CFL(number=0.5" in str(fd.plan(u, stepper=fd.CFL(0.5, speed=lambda u: jnp.abs(u[...]))))
