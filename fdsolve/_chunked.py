@@ -74,7 +74,7 @@ def _volumes(made: Plan, hidden: Mapping[str, jax.Array]) -> dict[str, np.ndarra
     for one in made.structure.declared:
         volumes = scope.grid.volumes(scope.layouts[one.name].faces)
         inside = mark_holes(made, one.name, jnp.zeros(volumes.shape), hidden)
-        real = np.zeros((), one.dtype).real.dtype
+        real = np.real(np.zeros((), one.dtype)).dtype
         found[one.name] = np.where(np.isnan(np.asarray(inside)), 0.0, volumes)
         found[one.name] = found[one.name].astype(real if np.issubdtype(real, np.floating) else float)
     return found

@@ -26,7 +26,8 @@ class CFL(AbstractStepper):
     moments; diffusion has none, and sources of a field do not count); rates that read what an operation computed
     beforehand (the fluxes of `conservation`, compact derivatives) are refused then. The number of sub-steps is one for
     the whole grid and carries no gradient; all `max_substeps` are laid out, those not needed are skipped, so that
-    reverse mode works. A run that would need more raises RunError, naming the level. Good values: number 0.5 to 1 with RK4.
+    reverse mode works. A run that would need more raises RunError, naming the level. Good values: number 0.5 to 1 with
+    RK4.
     """
 
     number: float
