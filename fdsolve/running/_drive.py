@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import gcd
 from typing import Any
 
 import jax
@@ -138,6 +140,14 @@ class Drive:
         return found
 
     @property
+    def _stride(self) -> int:
+        """The levels between two looks, checkpoints or saves, if there are any."""
+        saved = () if isinstance(self.sink, Nowhere) else self.plan.structure.saved_levels
+        gaps = {b - a for a, b in pairwise(saved)}
+        kept = [self.keeper.every] if self.keeper is not None else []
+        return gcd(*(one.every for one in self.watch.monitors), *kept, *gaps)
+
+    @property
     def _room(self) -> int:
         size = self.plan.bytes_saved // max(len(self.plan.structure.saved_levels), 1)
         return int(np.clip(ROOM_BYTES // max(size, 1), 1, MAX_ROOM))
@@ -159,9 +169,7 @@ class Drive:
                 turns += 1
             return number, gap, self._limited(turns, gap), True
         stop = stop if coming is None else min(stop, coming)
-        gap = steps_a_turn(structure, number)
-        if stop - at < gap:
-            gap = 1
+        gap = next(k for k in steps_a_turn(structure, number, self._stride) if k <= stop - at)
         return number, gap, self._limited((stop - at) // gap, gap), False
 
     def _regular(self, saved: Sequence[int], place: int, at: int) -> int | None:

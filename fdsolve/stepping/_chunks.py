@@ -6,6 +6,7 @@ length. The values do not depend on where chunks end.
 
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
@@ -27,7 +28,7 @@ from ._march import (
 )
 from ._shown import Saved, keep, shown
 
-LEVELS_A_TURN = 16
+LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 256, 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +50,20 @@ def get_ready(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry
     return carry, Ready(tuple(systems), prepared, tuple(systems.values()))
 
 
-def steps_a_turn(structure: Structure, number: int) -> int:
-    """How many steps a turn takes where nothing is kept on the way: enough for kernels that take many levels at once,
-    and for arrays to be back in their places."""
+def steps_a_turn(structure: Structure, number: int, stride: int) -> tuple[int, ...]:
+    """How many steps a turn may take where nothing is kept on the way, the most first.
+
+    Kernels that take many levels at once want many, since a turn copies what it begins from: as many as divide
+    `stride`, the levels between two looks (0: there are none). Other marches want arrays to be back in their places.
+    """
     segment = after_first(structure.segments[number])
-    if march_kernel(structure, segment) is not None:
-        return min(LEVELS_A_TURN, segment.stop - segment.start)
-    return turn_of(structure, segment)
+    count = segment.stop - segment.start
+    if march_kernel(structure, segment) is None:
+        return (turn_of(structure, segment), 1)
+    points = sum(prod(one.padded_shape) for one in structure.carried)
+    most = int(min(MOST_A_TURN, count, max(LEVELS_A_TURN, POINTS_A_TURN // max(points, 1))))
+    divisor = max((k for k in range(1, most + 1) if stride % k == 0), default=1) if stride else most
+    return (max(divisor, min(LEVELS_A_TURN, count)), min(LEVELS_A_TURN, count), 1)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
