@@ -11,10 +11,10 @@ Levels = dict[str, tuple[jax.Array, ...]]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The kept levels of each field, the memory of the stepper (None for one-step methods), and for each system that is
-    solved how it went."""
+    """The kept levels of each field (`Levels`; their shapes, where only those are asked for), the memory of the stepper
+    (None for one-step methods), and for each system that is solved how it went."""
 
-    levels: Levels
+    levels: dict[str, tuple[Any, ...]]
     memory: Any = None
     logs: Any = ()
 

@@ -172,11 +172,11 @@ def test_to_xarray_and_prints():
     solution = fd.solve(problem(), c=0.01, save=fd.receivers(dict(x=[0.1, 0.2, 0.3], y=0.5), every=6))
     data = solution.to_xarray()
     assert data.u.dims == ("t", "receiver")
-    assert data.u.attrs == {"units": "K"}
+    assert data.u.attrs == {"units": "K", "long_name": "u"}
     np.testing.assert_allclose(data.x, [0.1, 0.2, 0.3])
     np.testing.assert_allclose(data.y, 0.5)
-    assert data.x.attrs == {"units": "m"}
-    assert data.t.attrs == {"units": "s"}
+    assert data.x.attrs["units"] == "m"
+    assert data.t.attrs["units"] == "s"
     assert data.attrs["c"] == 0.01
     assert repr(solution) == "Solution(u (3, 3), t = 0 … 1.2)"
     assert repr(solution.receivers) == "Records(u at 3 receivers, t = 0 … 1.2)"
