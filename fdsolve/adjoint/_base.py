@@ -1,12 +1,14 @@
 """What an adjoint is: a march along time that knows how its derivatives are to be taken."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 Step = Callable[[Any, Any, Any], Any]
 """(constants, carry, number of the level) ↦ carry, all pytrees of arrays."""
@@ -16,6 +18,9 @@ March = Callable[[Any, Any, Any, int], Any]
 
 class AbstractAdjoint(ABC):
     """How the derivative of many steps is computed: static data. The step is handed to it; it knows of no problem."""
+
+    keeps_all: bool = False
+    """Whether it has nothing to add to a march that JAX differentiates: saves may then lie anywhere among its steps."""
 
     @abstractmethod
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
@@ -32,6 +37,32 @@ class AbstractAdjoint(ABC):
     def describe(self, count: int, state_bytes: int) -> str:
         """What the plan prints for so many steps of a state of so many bytes."""
         return repr(self)
+
+
+class AbstractRepeated(AbstractAdjoint):
+    """An adjoint whose run keeps states for its reversal, unless it is one of many of a run."""
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        return self.march_as(True, step, consts, carry, start, count, quick)
+
+    def repeated(self) -> AbstractAdjoint:
+        return _Repeated(self)
+
+    @abstractmethod
+    def march_as(
+        self, once: bool, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None
+    ) -> Any:
+        """The march; `once`: the run keeps the first states, as it may where it is not one of many."""
+
+
+@dataclass(frozen=True)
+class _Repeated(AbstractAdjoint):
+    """The same for a march that happens many times: a run keeps its start alone."""
+
+    one: AbstractRepeated
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        return self.one.march_as(False, step, consts, carry, start, count, quick)
 
 
 def plain(step: Step, consts: Any, carry: Any, start: Any, count: int) -> Any:
@@ -53,3 +84,16 @@ def split(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         return form.unflatten(whole)
 
     return [leaves[k] for k in places], join
+
+
+def moves(tangent: Any) -> bool:
+    """Whether a tangent is one: not zero throughout, and of numbers that have derivatives."""
+    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
+    """The leaves with those at some places put in."""
+    whole = list(leaves)
+    for place, one in zip(places, given, strict=True):
+        whole[place] = one
+    return whole

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..errors import DeclarationError, RunError
-from ._base import AbstractAdjoint, March, Step
+from ._base import AbstractRepeated, March, Step
 from ._fit import Cut, cut_steps
 from ._reversal import Reversal, count_bytes, march_reversibly, plain_march
 from ._storage import AbstractStorage, Device, to_storage
@@ -16,7 +16,7 @@ from ._twolevel import Nested, block_length, march_nested
 
 
 @dataclass(frozen=True)
-class Checkpointed(AbstractAdjoint):
+class Checkpointed(AbstractRepeated):
     """Keeps a few states and computes the others again from them, as often as is least.
 
     `snapshots`: how many states are held at once; or `memory`: the bytes that they may fill. With neither, 2√T states
@@ -78,16 +78,9 @@ class Checkpointed(AbstractAdjoint):
             )
         return min(found, count)
 
-    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
-        return self.march_as(True, step, consts, carry, start, count, quick)
-
-    def repeated(self) -> AbstractAdjoint:
-        return _Repeated(self)
-
     def march_as(
         self, once: bool, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None
     ) -> Any:
-        """The march; `once`: the run keeps the first states, as it may where it is not one of many."""
         run = quick or plain_march(step)
         leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
         if self.levels == 2:
@@ -115,16 +108,6 @@ class Checkpointed(AbstractAdjoint):
         if states >= count and isinstance(self._storage(), Device):
             return f"{self!r}: keeps all {count} states"
         return f"{self!r}: {show_cut(cut_steps(count, states), state_bytes)}{self._storage().remark}"
-
-
-@dataclass(frozen=True)
-class _Repeated(AbstractAdjoint):
-    """Checkpoints of a march that happens many times: a run keeps its start alone."""
-
-    one: Checkpointed
-
-    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
-        return self.one.march_as(False, step, consts, carry, start, count, quick)
 
 
 def usual_states(count: int) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..kernels import detect_platform
-from ._base import AbstractAdjoint, March, Step
+from ._base import AbstractRepeated, March, Step
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
 from ._reversal import count_bytes
@@ -18,7 +18,7 @@ WORKING = 5
 
 
 @dataclass(frozen=True)
-class Fitted(AbstractAdjoint):
+class Fitted(AbstractRepeated):
     """Checkpoints in `memory` bytes for a run of `total` steps: 2√T states where they fit, else as many as do.
 
     Where the derivative of JAX and of the march's kernel keeps no more than `easy` bytes, it is that: this is known
@@ -29,13 +29,9 @@ class Fitted(AbstractAdjoint):
     total: int
     easy: int
 
-    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
-        return self._march(True, step, consts, carry, start, count, quick)
-
-    def repeated(self) -> AbstractAdjoint:
-        return _Repeated(self)
-
-    def _march(self, once: bool, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: Any) -> Any:
+    def march_as(
+        self, once: bool, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None
+    ) -> Any:
         run = quick or plain_march(step)
         if count == 1:
             return run(consts, carry, start, count)
@@ -51,16 +47,6 @@ class Fitted(AbstractAdjoint):
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)
         return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}"
-
-
-@dataclass(frozen=True)
-class _Repeated(AbstractAdjoint):
-    """The same for a march that happens many times: a run keeps its start alone."""
-
-    one: Fitted
-
-    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
-        return self.one._march(False, step, consts, carry, start, count, quick)
 
 
 def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, RunError
-from ._whole import AbstractWhole, Run, bytes_of, pairing, replaced
+from ._base import replaced
+from ._whole import AbstractWhole, Run, bytes_of, pairing
 
 
 @dataclass(frozen=True)

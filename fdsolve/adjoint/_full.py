@@ -10,6 +10,8 @@ from ._base import AbstractAdjoint, March, Step, plain
 class Full(AbstractAdjoint):
     """Keeps what every step needs for its derivative: the fastest, with memory in proportion to the steps."""
 
+    keeps_all = True
+
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
         return quick(consts, carry, start, count) if quick is not None else plain(step, consts, carry, start, count)
 

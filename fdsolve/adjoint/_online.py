@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, FdsolveWarning
+from ._base import replaced
 from ._forward import Forward
-from ._whole import AbstractWhole, Run, replaced, shapes_of
+from ._whole import AbstractWhole, Run, shapes_of
 from .traces import (
     DRTRL,
     UORO,

@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
 from ..kernels import linear_map
-from ._base import March, Step, plain, split
+from ._base import March, Step, moves, plain, replaced, split
 from ._fit import Cut
 from ._storage import AbstractStorage, Device
 from ._twolevel import Nested, block_length, nested
@@ -49,13 +48,13 @@ def march_reversibly(task: Reversal, leaves: list[Any]) -> list[Any]:
 
 
 def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    (leaves,), (moves,) = primals, tangents
-    moving = [k for k, move in enumerate(moves) if _moves(move)]
-    directions = [moves[k] for k in moving]
+    (leaves,), (along,) = primals, tangents
+    moving = [k for k, tangent in enumerate(along) if moves(tangent)]
+    directions = [along[k] for k in moving]
 
     if (simple := _simpler(task, leaves, moving)) is not None:
         return jax.jvp(
-            lambda *given: simple(_replaced(leaves, moving, given)), tuple(leaves[k] for k in moving), tuple(directions)
+            lambda *given: simple(replaced(leaves, moving, given)), tuple(leaves[k] for k in moving), tuple(directions)
         )
     keeps = task.once and task.storage.traced
     out, room = _run_keeping(task, leaves) if keeps else (march_reversibly(task, leaves), ())
@@ -63,7 +62,7 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
 
     def forward(kept: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         def moved(*some: Any) -> list[Any]:
-            return _inexact(task.run(_replaced(kept[: len(leaves)], moving, some)))
+            return _inexact(task.run(replaced(kept[: len(leaves)], moving, some)))
 
         return jax.jvp(moved, tuple(kept[k] for k in moving), tuple(given))[1]
 
@@ -101,7 +100,7 @@ def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int], cou
 
     def pull(*given: Any) -> Any:
         def run(*moved: Any) -> list[Any]:
-            return _inexact(replace(task, cut=Cut(count, 1, 1)).run(_replaced(given, moving, moved)))
+            return _inexact(replace(task, cut=Cut(count, 1, 1)).run(replaced(given, moving, moved)))
 
         return jax.vjp(run, *(given[k] for k in moving))[1]
 
@@ -112,17 +111,6 @@ def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int], cou
 def count_bytes(tree: Any) -> int:
     """Bytes of all arrays in a tree."""
     return sum(int(np.prod(jnp.shape(x))) * jnp.result_type(x).itemsize for x in jax.tree.leaves(tree))
-
-
-def _moves(tangent: Any) -> bool:
-    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
-
-
-def _replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
-    whole = list(leaves)
-    for place, one in zip(places, given, strict=True):
-        whole[place] = one
-    return whole
 
 
 def _inexact(leaves: Sequence[Any]) -> list[Any]:
@@ -241,7 +229,7 @@ def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int]) -> Ca
         inner, join = split(state)
 
         def one(moved: list[Any], given: list[Any]) -> list[Any]:
-            constants = form.unflatten(_replaced(const_leaves, of_consts, given))
+            constants = form.unflatten(replaced(const_leaves, of_consts, given))
             return split(task.step(constants, join(moved), level))[0]
 
         back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
 from ..errors import DeclarationError, PlanningError
 from ..kernels import linear_map
-from ._base import AbstractAdjoint, March, Step, plain, split
+from ._base import AbstractAdjoint, March, Step, moves, plain, replaced, split
 
 LAYERS = ("exact", "frozen", "saved")
 
@@ -136,16 +135,16 @@ def _march_keeping(static: _Static, leaves: list[Any]) -> tuple[list[Any], Any]:
 
 
 def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    (leaves,), (moves,) = primals, tangents
+    (leaves,), (along,) = primals, tangents
     out, kept = _march_keeping(static, leaves)
-    moving = [k for k, move in enumerate(moves) if _moves(move)]
+    moving = [k for k, tangent in enumerate(along) if moves(tangent)]
     inexact = [k for k, one in enumerate(out) if jnp.issubdtype(one.dtype, jnp.inexact)]
     kept_leaves, kept_form = jax.tree.flatten(kept)
     ends = (len(leaves), len(leaves) + len(out))
 
     def forward(given: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
         def run(*moved: Any) -> list[Any]:
-            consts, carry, start = static.form.unflatten(_replaced(given[: ends[0]], moving, moved))
+            consts, carry, start = static.form.unflatten(replaced(given[: ends[0]], moving, moved))
             step = partial(static.way.step, static.step)
             return split(plain(step, consts, carry, start, static.count))[0]
 
@@ -156,23 +155,12 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
         return _pulled(static, *known, moving, list(cotangents))
 
     like = [out[k] for k in inexact]
-    found = iter(linear_map(forward, backward, [*leaves, *out, *kept_leaves], [moves[k] for k in moving], like))
+    found = iter(linear_map(forward, backward, [*leaves, *out, *kept_leaves], [along[k] for k in moving], like))
     zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
     return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
 
 
 _march.defjvp(_push, symbolic_zeros=True)
-
-
-def _moves(tangent: Any) -> bool:
-    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
-
-
-def _replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
-    whole = list(leaves)
-    for place, one in zip(places, given, strict=True):
-        whole[place] = one
-    return whole
 
 
 def _pulled(
@@ -193,7 +181,7 @@ def _pulled(
         inner, join = split(before)
 
         def one(moved: list[Any], given: list[Any]) -> list[Any]:
-            constants = const_form.unflatten(_replaced(const_leaves, of_consts, given))
+            constants = const_form.unflatten(replaced(const_leaves, of_consts, given))
             return split(static.way.step(static.step, constants, join(moved), number, after))[0]
 
         back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.custom_derivatives import SymbolicZero
 
 from ..errors import DeclarationError
 from ..kernels import linear_map
-from ._base import AbstractAdjoint, March, Step, plain, split
+from ._base import AbstractAdjoint, March, Step, moves, plain, replaced, split
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +43,8 @@ class AbstractWhole(AbstractAdjoint):
 
     The derivative along tangents is exact; how cotangents are pulled back is the adjoint's own.
     """
+
+    keeps_all = True
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
         return (quick or partial(plain, step))(consts, carry, start, count)
@@ -78,9 +79,9 @@ def _whole(static: _Static, leaves: list[Any]) -> list[Any]:
 
 
 def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    (leaves,), (moves,) = primals, tangents
+    (leaves,), (along,) = primals, tangents
     out = _whole(static, leaves)
-    moving = [k for k, move in enumerate(moves) if _moves(move)]
+    moving = [k for k, tangent in enumerate(along) if moves(tangent)]
     inexact = [k for k, one in enumerate(out) if jnp.issubdtype(one.dtype, jnp.inexact)]
     _check_real(leaves, moving, static.adjoint)
 
@@ -96,16 +97,12 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
         return static.adjoint.pull(static.run, kept, moving, static.form.unflatten, static.out_form.unflatten(none))
 
     like = [out[k] for k in inexact]
-    found = iter(linear_map(forward, backward, leaves, [moves[k] for k in moving], like))
+    found = iter(linear_map(forward, backward, leaves, [along[k] for k in moving], like))
     zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
     return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
 
 
 _whole.defjvp(_push, symbolic_zeros=True)
-
-
-def _moves(tangent: Any) -> bool:
-    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
 
 
 def _check_real(leaves: Sequence[Any], moving: Sequence[int], adjoint: AbstractWhole) -> None:
@@ -114,14 +111,6 @@ def _check_real(leaves: Sequence[Any], moving: Sequence[int], adjoint: AbstractW
             f"{adjoint!r} differentiates with respect to real parameters, and one here is complex. Pass its real and "
             f"imaginary parts as two, or take adjoint=fd.adjoint.Checkpointed()."
         )
-
-
-def replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
-    """The leaves with those at some places put in."""
-    whole = list(leaves)
-    for place, one in zip(places, given, strict=True):
-        whole[place] = one
-    return whole
 
 
 def shapes_of(function: Callable[..., Any], *inputs: Any) -> tuple[list[Any], Any]:
