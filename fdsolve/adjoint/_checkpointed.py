@@ -32,9 +32,9 @@ class Checkpointed(AbstractRepeated):
     value v to within 2⁻¹¹|v| + 2⁻²⁵ max|v|, "bfloat16" to within 2⁻⁸|v|, "int8" to within max|v|/254, each time a
     state is kept. `Host()` or `Disk(path)`: exact, outside of the device's memory.
 
-    Works in both modes of differentiation, and forward over reverse. Source: Griewank & Walther, ACM Trans. Math.
-    Softw. 26 (2000) 19. Raises DeclarationError for arguments of the wrong kind, RunError where the memory holds no
-    state.
+    Works in both modes of differentiation, and in one over the other: reverse over reverse holds states twice as large.
+    Source: Griewank & Walther, ACM Trans. Math. Softw. 26 (2000) 19. Raises DeclarationError for arguments of the wrong
+    kind, RunError where the memory holds no state.
     """
 
     snapshots: int | None = None

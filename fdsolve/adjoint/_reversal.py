@@ -14,6 +14,7 @@ from ..kernels import linear_map
 from ._base import March, Step, moves, plain, replaced, split
 from ._fit import Cut
 from ._storage import AbstractStorage, Device
+from ._twice import Beside, Pull, pull_back
 from ._twolevel import Nested, block_length, nested
 
 
@@ -56,29 +57,77 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
         return jax.jvp(
             lambda *given: simple(replaced(leaves, moving, given)), tuple(leaves[k] for k in moving), tuple(directions)
         )
-    keeps = task.once and task.storage.traced
-    out, room = _run_keeping(task, leaves) if keeps else (march_reversibly(task, leaves), ())
+    if task.once and task.storage.traced:
+        (out, _), (moved, _) = _push_keeping(task, primals, tangents)
+        return out, moved
+    out = march_reversibly(task, leaves)
+    return out, _moved(task, leaves, along, out, None)
+
+
+march_reversibly.defjvp(_push, symbolic_zeros=True)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _keeping(task: Reversal, leaves: list[Any]) -> tuple[list[Any], Any]:
+    """The march and the room with the states kept on the way; the room counts as constant where it is differentiated:
+    what is made of it is differentiated by the leaves."""
+    return _run_keeping(task, leaves)
+
+
+def _push_keeping(task: Reversal, primals: Any, tangents: Any) -> Any:
+    (leaves,), (along,) = primals, tangents
+    out, room = _keeping(task, leaves)
+    return (out, room), (_moved(task, leaves, along, out, room), jax.tree.map(_no_tangent, room))
+
+
+_keeping.defjvp(_push_keeping, symbolic_zeros=True)
+
+
+def _no_tangent(array: Any) -> Any:
+    inexact = jnp.issubdtype(array.dtype, jnp.inexact)
+    return jnp.zeros_like(array) if inexact else np.zeros(array.shape, jax.dtypes.float0)
+
+
+def _moved(task: Reversal, leaves: list[Any], along: Sequence[Any], out: Sequence[Any], room: Any) -> list[Any]:
+    """The tangents of what the march comes to, a linear map that is transposed by the reversal."""
+    moving, count = tuple(k for k, tangent in enumerate(along) if moves(tangent)), len(leaves)
     begun, form = jax.tree.flatten(room)
+    pull = _pull_of(task, moving)
 
     def forward(kept: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         def moved(*some: Any) -> list[Any]:
-            return _inexact(task.run(replaced(kept[: len(leaves)], moving, some)))
+            return _inexact(task.run(replaced(kept[:count], moving, some)))
 
         return jax.jvp(moved, tuple(kept[k] for k in moving), tuple(given))[1]
 
     def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        own = kept[: len(leaves)]
-        started = form.unflatten(kept[len(leaves) :]) if keeps else None
-        if task.storage.traced:
-            return _reverse(task, list(own), started, tuple(moving), list(cotangents))
-        return _reverse_outside((task, tuple(moving)), list(own), list(cotangents))
+        return pull_back(pull, list(kept[:count]), form.unflatten(kept[count:]), list(cotangents))
 
-    found = iter(linear_map(forward, backward, [*leaves, *begun], directions))
-    shown = [jnp.issubdtype(one.dtype, jnp.inexact) for one in out]
-    return out, [next(found) if shown[k] else np.zeros(one.shape, jax.dtypes.float0) for k, one in enumerate(out)]
+    found = iter(linear_map(forward, backward, [*leaves, *begun], [along[k] for k in moving]))
+    inexact = [jnp.issubdtype(one.dtype, jnp.inexact) for one in out]
+    return [next(found) if here else _no_tangent(one) for one, here in zip(out, inexact, strict=True)]
 
 
-march_reversibly.defjvp(_push, symbolic_zeros=True)
+def _pull_of(task: Reversal, moving: tuple[int, ...]) -> Pull:
+    """How cotangents are pulled back, with states outside of the program only where that is not differentiated."""
+    outside = not task.storage.traced
+    inner = replace(task, storage=Device()) if outside else task
+    return Pull(
+        lambda own, kept, back: _reverse(task, list(own), kept, moving, list(back)),
+        lambda own, back: _reverse(inner, list(own), None, moving, list(back)),
+        partial(_along, inner, moving),
+        _pull_of(inner, moving) if outside else None,
+    )
+
+
+def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents: list[Any]) -> list[Any]:
+    """The tangents after all steps, by a march of them beside the state that is reversed as this one is."""
+    beside = Beside(task.step, task.form, moving)
+    start = beside.start(leaves, tangents)
+    given, form = jax.tree.flatten(start)
+    rooms = (2 * task.rooms[0], 2 * task.rooms[1])
+    made = replace(task, step=beside.step, quick=plain_march(beside.step), form=form, once=True, rooms=rooms)
+    return jax.tree.unflatten(jax.tree.structure(start[1]), march_reversibly(made, given))[1]
 
 
 def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Callable[[Any], list[Any]] | None:
@@ -156,19 +205,6 @@ def _run_keeping(task: Reversal, leaves: Sequence[Any]) -> tuple[list[Any], Any]
         state = _advance(task, consts, start, begin, cut.blocks - 1 - reached, state)
     state = task.quick(consts, state, start + (cut.blocks - 1) * cut.block, cut.last)
     return jax.tree.leaves(state), room
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _reverse_outside(static: Any, own: list[Any], cotangents: list[Any]) -> list[Any]:
-    """The reversal with states outside the program. Its own derivative keeps them inside."""
-    return _reverse(static[0], own, None, static[1], cotangents)
-
-
-@_reverse_outside.defjvp
-def _push_outside(static: Any, primals: Any, tangents: Any) -> Any:
-    task, moving = static
-    inside = Reversal(task.step, task.quick, task.form, task.cut, Device(), task.once, task.rooms)
-    return jax.jvp(lambda own, back: _reverse(inside, own, None, moving, back), primals, tangents)
 
 
 def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...], cotangents: list[Any]) -> list[Any]:

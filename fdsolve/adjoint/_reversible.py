@@ -55,7 +55,8 @@ class Reversible(AbstractAdjoint):
     For updates that lose nothing: plain rules that take their own oldest value times ±1 (leapfrog, u[t] from u[t-1] and
     u[t-2]; staggered pairs, each moved by the other), and the symmetric steppers `StormerVerlet` and `Leapfrog`. That
     they lose nothing is proved from the traced rules before anything runs; heat, upwind differences and Runge–Kutta are
-    refused. A step costs one more, backwards. Works in both modes of differentiation, and forward over reverse.
+    refused. A step costs one more, backwards. Works in both modes of differentiation, and in one over the other;
+    reverse over reverse keeps what all steps need.
 
     Absorbing layers (sponges, `PML`) do lose: of their points those are kept, at every step, that the points outside
     read: a rim as wide as the stencil. What `layer` says of the state further inside:
@@ -64,7 +65,8 @@ class Reversible(AbstractAdjoint):
       is differentiated; a parameter that is, is refused.
     - "frozen": parameters in the layer's coefficients count as constants there. Their gradient has no part from rules
       in the layer; all else is exact.
-    - "saved": the whole layer is kept at every step.
+    - "saved": the whole layer is kept at every step. Under a stepper (`PML` with `StormerVerlet`) it is the one choice:
+      its stages carry what is not known out of the layer, so it is kept with as much around it as a step reaches.
 
     Rounding: the states are found in the run's precision, and the errors of that travel as waves do. Measured on a
     membrane of 17² points, the gradient by c differs from that by `Checkpointed` by 4e-15 of its largest entry after

@@ -195,7 +195,7 @@ class Checker:
             return replace(found, measure=other[rest[0]]) if rest[0] in other else found
         if isinstance(operand, ProfileRead):
             return self._profile(operand, kind, rest)
-        if kind in ("t", "dt"):
+        if kind in ("t", "dt", "passed"):
             name = self.own.problem.scope.grid.time_name
             return self._named(name) if name is not None else Worth()
         return Worth(known=False)
@@ -218,14 +218,41 @@ class Checker:
             return Worth()
         if kind in ("coordinate", "spacing"):
             return self._named(rest[0])
+        if kind == "pml":
+            return self._stretching(rest[2])
         if kind not in ("weight", "measure"):
             return Worth(known=False)
         start, stop = (1,) * len(read.axes), (3,) * len(read.axes)  # a measure may vanish on the wall
         arrays = [one.problem.store.find(read).build(start, stop) for one in (self.own, *self.copies)]
         return self.follower.number([np.asarray(array, float) for array in arrays])
 
+    def _stretching(self, quantity: str) -> Worth:
+        """What a profile of an absorbing layer is worth: a decay is one over time, all else are pure numbers."""
+        if quantity not in ("beta", "gain"):
+            return Worth()
+        time = self._time()
+        return Worth(known=False) if time is None else Worth(ONE / time)
+
+    def _memory(self, name: str) -> None:
+        """A memory variable has the unit of the derivative that drives it, which its own rules add to it."""
+        label, time = self.own.compiled.book.memories.by_name[name].label, self._time()
+        rules = dict.fromkeys((piece.rule, piece.role) for piece in self.own.pieces if piece.field == name)
+        for number, role in rules:
+            found = self._try(number, None, {})
+            if isinstance(found, Worth) and found.measure is not None and not found.is_zero:
+                over = time if role == "rate" else ONE
+                self.hidden[name] = found if over is None else replace(found, measure=found.measure * over)
+                break
+        own = self.hidden[name].measure
+        for number, role in rules:
+            wanted = own if role != "rate" else None if own is None or time is None else own / time
+            self._check_rule(number, f"the memory of {label}", wanted, "")
+
     def _hidden(self, name: str) -> Worth:
-        """What a derived view is worth: the result of its rule, through the operation on it."""
+        """What a derived view is worth: the result of its rule, through the operation on it; or a layer's memory."""
+        if name not in self.hidden and name in self.own.compiled.book.memories.by_name:
+            self.hidden[name] = Worth(known=False)
+            self._memory(name)
         if name not in self.hidden:
             self.hidden[name] = Worth(known=False)
             hidden = self.own.compiled.book.hidden.get(name)
