@@ -1,6 +1,6 @@
 """The gallery of the documentation: `python tools/gallery.py [NAME ...]` runs examples and keeps their pictures.
 
-Pictures are kept under docs/gallery/pictures, at most 60 kB each, beside `record.json`, which holds the digest of the
+Pictures are kept under docs/gallery/pictures, at most 120 kB each, beside `record.json`, which holds the digest of the
 source that made each one and what it printed. Examples whose source has not changed are not run again; named ones are.
 The pages themselves are made from examples/ whenever the site is built (tools/site_hooks.py).
 """
@@ -21,9 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "gallery" / "pictures"
 RECORD = PICTURES / "record.json"
-MOST_BYTES = 60_000
-SIZES = ((960, 128), (960, 64), (820, 64), (820, 32), (700, 32), (600, 24), (480, 16))
-"""Width in pixels and number of colours, tried until a picture is small enough."""
+MOST_BYTES = 120_000
+SIZES = ((1120, 256), (960, 256), (820, 256), (820, 128), (700, 128), (600, 128), (480, 64))
+"""Width in pixels and number of colours, tried until a picture is small enough; with few colours, maps have steps."""
 WIDE = "---\nhide:\n  - navigation\n  - toc\n---"
 """What leaves a page the whole width: cards, and lines of code as long as they are."""
 
@@ -120,7 +120,7 @@ def shrink(picture: bytes) -> bytes:
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     for width, colours in SIZES:
         size = (min(width, image.width), round(image.height * min(1.0, width / image.width)))
-        small = image.resize(size, Image.Resampling.LANCZOS).quantize(colours, dither=Image.Dither.NONE)
+        small = image.resize(size, Image.Resampling.LANCZOS).quantize(colours, kmeans=2, dither=Image.Dither.NONE)
         target = io.BytesIO()
         small.save(target, "PNG", optimize=True)
         if len(target.getvalue()) <= MOST_BYTES:

@@ -1,5 +1,8 @@
 """Files: Datasets written to NetCDF and Zarr and read again, streams that are written while a run goes on."""
 
+from ._atomic import replace_file as replace_file
+from ._atomic import sync as sync
+from ._atomic import sync_tree as sync_tree
 from ._encoding import time_units as time_units
 from ._need import need as need
 from ._open import open_dataset as open_dataset

@@ -1,11 +1,16 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, also after the power went."""
 
+import ctypes
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_HERE, _EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
 
 
 def beside(path: Path) -> Path:
@@ -17,28 +22,65 @@ def beside(path: Path) -> Path:
 def written_beside(path: Path) -> Iterator[Path]:
     """A place to write to, which takes the name `path` when all is written; a failure leaves what was there.
 
-    A folder cannot take the place of another in one step: the old one is moved aside first, and goes last.
+    What was written is on disk before it takes the name. A folder changes places with an old one in one step, where
+    the system can do that (Linux); elsewhere the old one is moved aside first, and goes last.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = beside(path)
     try:
         yield partial
+        sync_tree(partial)
         if path.is_dir() or (partial.is_dir() and path.exists()):
-            old = beside(path)
-            path.rename(old)
-            partial.rename(path)
-            remove(old)
+            if not _exchange(partial, path):
+                old = beside(path)
+                path.rename(old)
+                partial.rename(path)
+                remove(old)
         else:
             partial.replace(path)
+        sync(path.parent)
     finally:
         remove(partial)
 
 
-def replace_text(path: Path, text: bytes) -> None:
-    """Writes a small file in one step: a reader finds the old text or the new one."""
+def replace_file(path: Path, content: bytes, on_disk: bool = False) -> None:
+    """Writes a file in one step: a reader finds the old content or the new one.
+
+    `on_disk`: the content is on disk before it takes the name, and the name when this returns.
+    """
+    new = [one for one in path.parents if not one.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = beside(path)
-    partial.write_bytes(text)
+    partial.write_bytes(content)
+    if on_disk:
+        sync(partial)
     os.replace(partial, path)
+    for folder in (path.parent, *(one.parent for one in new)) if on_disk else ():
+        sync(folder)
+
+
+def sync(path: Path) -> None:
+    """Returns when a file is on disk, or the names in a folder are; Windows writes names of its own accord."""
+    if path.is_dir():
+        if os.name == "nt":
+            return
+        number = os.open(path, os.O_RDONLY)
+    else:
+        number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def sync_tree(path: Path) -> None:
+    """Returns when a file, or a folder with all that is in it, is on disk; names last."""
+    for root, _, names in os.walk(path, topdown=False):
+        for name in names:
+            sync(Path(root) / name)
+        sync(Path(root))
+    if path.is_file():
+        sync(path)
 
 
 def remove(path: Path) -> None:
@@ -47,3 +89,11 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Lets two names change places in one step; False where the system or its file system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0

@@ -1,12 +1,14 @@
 """A Zarr store on disk whose metadata are held back until they are published."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._atomic import replace_text
+from ._atomic import replace_file
 from ._need import need
 
 METADATA = "zarr.json"
@@ -22,22 +24,26 @@ def read_documents(path: Path) -> dict[str, bytes]:
     return {METADATA: json.dumps(root).encode(), **found}
 
 
-def publish(path: Path, documents: dict[str, bytes]) -> None:
+def publish(path: Path, documents: dict[str, bytes], on_disk: bool = False) -> None:
     """Writes all metadata; those of the group come last, in one step, and hold those of every array.
 
     Readers of consolidated metadata (xarray) so find lengths that fit together, whatever moment they come at.
+    `on_disk`: they are on disk when this returns.
     """
     arrays = {key: text for key, text in documents.items() if key != METADATA}
     for key, text in arrays.items():
-        replace_text(path / key, text)
+        replace_file(path / key, text, on_disk)
     inline = {key.removesuffix(f"/{METADATA}"): json.loads(text) for key, text in arrays.items()}
     root = json.loads(documents[METADATA])
     root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": inline}
-    replace_text(path / METADATA, json.dumps(root).encode())
+    replace_file(path / METADATA, json.dumps(root).encode(), on_disk)
 
 
-def open_held(path: Path, documents: dict[str, bytes]) -> dict[str, Any]:
-    """The arrays at `path` with their metadata in `documents`: chunks go to disk, metadata to `documents` alone."""
+def open_held(path: Path, documents: dict[str, bytes], on_disk: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+    """The arrays at `path` with their metadata in `documents`: chunks go to files, metadata to `documents` alone.
+
+    Where `on_disk()`, a chunk is on disk before it takes the place of the one that was there.
+    """
     zarr, storage = need("zarr", "io"), need("zarr.storage", "io")
 
     class Held(storage.WrapperStore):
@@ -51,6 +57,8 @@ def open_held(path: Path, documents: dict[str, bytes]) -> dict[str, Any]:
         async def set(self, key: str, value: Any) -> None:
             if key in documents:
                 documents[key] = value.to_bytes()
+            elif on_disk():
+                await asyncio.to_thread(replace_file, path / key, value.to_bytes(), True)
             else:
                 await self._store.set(key, value)
 

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, RunError
-from ._atomic import remove, written_beside
+from ._atomic import remove, sync_tree, written_beside
 from ._encoding import encode_times, encoding_of
 from ._held import METADATA, dimension_of, open_held, publish, read_documents, shorten, split_space
 from ._need import need
@@ -33,8 +33,8 @@ class ZarrStream:
 
     `append` hands saves over and returns; the store can be read at any time (`xarray.open_zarr`, `fd.open`) and shows
     whole saves only: chunks are written first, then the metadata of all variables in one step. A process that is
-    killed leaves a readable store, without what was not flushed. A chunk that is not full yet is written anew each
-    time the number of its saves has doubled, and at `flush`.
+    killed leaves a readable store, without what was not flushed; what was flushed outlives a loss of power. A chunk
+    that is not full yet is written anew each time the number of its saves has doubled, and at `flush`.
 
     Arguments:
         path: the folder of the store; its parent is made where it is missing.
@@ -85,17 +85,19 @@ class ZarrStream:
         if not 0 <= num_saved <= stored:
             raise RunError(f"The Zarr store at {place} holds {stored} saves; it cannot be cut to {num_saved}.")
         shorten(documents, growing, num_saved)
-        publish(place, documents)
+        publish(place, documents, True)
         for name, one in growing.items():
             _drop_chunks(place / name / "c", -(-num_saved // one.chunks[0]))
         made = cls.__new__(cls)
-        made._start(place, dim)
+        made._start(place, dim, lasting=True)
         return made
 
-    def _start(self, path: Path, dim: str) -> None:
+    def _start(self, path: Path, dim: str, lasting: bool = False) -> None:
         self.path, self.dim = path, dim
+        # Whether something in the store was flushed: from then on nothing takes its place that is not on disk.
+        self._lasting = lasting
         self._documents = read_documents(path)
-        arrays = open_held(path, self._documents)
+        arrays = open_held(path, self._documents, lambda: self._lasting)
         self._axis = arrays[dim]
         self._arrays = {n: one for n, one in arrays.items() if n != dim and dimension_of(one) == dim}
         saved = self._axis.shape[0]
@@ -140,7 +142,12 @@ class ZarrStream:
         self._accepted += moments.size
 
     def flush(self) -> None:
-        """Returns when all that was appended is in the store; raises what went wrong in writing as RunError."""
+        """Returns when all that was appended is in the store and on disk: it outlives a loss of power.
+
+        From then on every chunk is on disk before it takes the place of an older one.
+
+        Raises: RunError for what went wrong in writing.
+        """
         self._check()
         done = threading.Event()
         self._queue.put(done)
@@ -208,7 +215,7 @@ class ZarrStream:
             item = self._queue.get()
             try:
                 if self._error is None:
-                    self._show() if item is None or isinstance(item, threading.Event) else self._take(*item)
+                    self._settle() if item is None or isinstance(item, threading.Event) else self._take(*item)
             except BaseException as error:
                 self._error = error
             if isinstance(item, threading.Event):
@@ -229,6 +236,13 @@ class ZarrStream:
         if self._filled >= 2 * self._shown:
             self._show()
 
+    def _settle(self) -> None:
+        """Writes what is left, and returns when the store is on disk."""
+        self._show()
+        if not self._lasting:
+            sync_tree(self.path)
+            self._lasting = True
+
     def _show(self) -> None:
         """Writes the chunk at hand, then the metadata that tell of it."""
         count = self._first + self._filled
@@ -239,7 +253,7 @@ class ZarrStream:
             array[self._first : count] = self._block[name][: self._filled]
         self._axis.resize((count,))
         self._axis[self._saved : count] = self._times[self._saved : count]
-        publish(self.path, self._documents)
+        publish(self.path, self._documents, self._lasting)
         self._saved, self._shown = count, self._filled
         if self._filled == self._chunk:
             self._first, self._filled, self._shown = count, 0, 0

@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from ..errors import DeclarationError, RunError
 from ..solution import Records, Solution
+from ..units import conversion, rescaled, units_of
 from ._places import Along, Places, find_places, lines_of
 
 SIGMA = "1/sigma"
@@ -29,6 +30,7 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
             them. Each axis of the grid is a coordinate: of a dimension of its own (values on a grid) or several along
             one dimension (points), or a single number. Times are numbers, or datetimes where the time axis has
             `since=`. An axis of which the solution has one point, as the time after save=fd.final(), may be left out.
+            Values, and `sigma`, in other `units` than the field's are converted by saiunit, or refused.
         weight: w: a number, an array or DataArray that fits the observations, a dict or Dataset of those by field, or
             "1/sigma": one over the standard deviation in the coordinate or attribute `sigma` of each DataArray.
 
@@ -39,6 +41,7 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
     parts, where = [], []
     for name, observed in _named(observations, list(arrays)):
         array, what = arrays[name], f"fd.misfit, `{name}`"
+        observed = _in_units(observed, plan, name, what)
         values, kept = _values(observed, what)
         places = find_places(observed, lines(name), kept, plan.problem.scope.grid, what)
         _check_holes(plan, name, places, array.ndim, what)
@@ -98,6 +101,20 @@ def _named(observations: Any, fields: list[str]) -> Iterator[tuple[str, xr.DataA
             f"fd.misfit takes observations as an xarray.DataArray or Dataset with coordinates, got "
             f"{type(observations).__name__}. Write xarray.DataArray(values, dict(t=times, x=places), ('t', 'x'))."
         )
+
+
+def _in_units(observed: xr.DataArray, plan: Any, name: str, what: str) -> xr.DataArray:
+    """Observations, and their `sigma`, in the units of the field, where those of both are known."""
+    wanted, given = next(one.units for one in plan.problem.fields if one.name == name), units_of(observed)
+    if wanted is None or given is None:
+        return observed
+    factor = conversion(given, {str(wanted): 1}, f"{what}: the array of observations", f"`{name}`")
+    made = rescaled(observed, factor)
+    if made is observed:
+        return observed
+    if "sigma" in made.coords:
+        made = made.assign_coords(sigma=rescaled(made.coords["sigma"], factor))
+    return made.assign_attrs(sigma=made.attrs["sigma"] * factor) if "sigma" in made.attrs else made
 
 
 def _values(observed: xr.DataArray, what: str) -> tuple[Any, np.ndarray]:

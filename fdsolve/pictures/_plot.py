@@ -85,8 +85,9 @@ def animate(
 ) -> Path:
     """A film of the saved times, colours and axes the same throughout; returns the path it was written to.
 
-    Arguments: as for `plot`, and `path`, whose ending says what is written: .gif (by Pillow) or .mp4 (by ffmpeg,
-    which must be installed); `fps`, frames a second; `most`, how many frames at most, evenly chosen; `dpi`.
+    Arguments: as for `plot`, and `path`, whose ending says what is written: .gif (by Pillow) or .mp4 (by the
+    ffmpeg on the path, else that of imageio-ffmpeg: pip install 'fdsolve[film]'); `fps`, frames a second; `most`, how
+    many frames at most, evenly chosen; `dpi`.
 
     Raises DeclarationError for another ending, without ffmpeg, and where there are fewer than two times.
     """

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,16 +12,7 @@ from ..errors import DeclarationError, FdsolveWarning
 from ..field import Interpolate
 from ..grid import Axis, Time
 from ..region import Layout
-
-_SAME_UNITS = (
-    {"m", "meter", "meters", "metre", "metres"},
-    {"s", "sec", "second", "seconds"},
-    {"min", "minute", "minutes"},
-    {"h", "hr", "hour", "hours"},
-    {"d", "day", "days"},
-    {"rad", "radian", "radians"},
-    {"deg", "degree", "degrees", "degrees_north", "degrees_east"},
-)
+from ..units import same_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +37,16 @@ def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.
             f"of it, dataarray.isel({unknown[0]}=0), or rename it: dataarray.rename({unknown[0]}=...)."
         )
     axes = tuple(name for name in layout.names if name in source.dims)
-    array = np.asarray(source.transpose(*axes).data)
+    source = source.transpose(*axes)
+    array = np.asarray(source.data)
     if resample:
-        _check_gaps(array, source.transpose(*axes), what)
+        _check_gaps(array, source, what)
     for position, name in enumerate(axes):
-        size = layout.shape[layout.names.index(name)]
-        coordinates = source.coords[name].values if name in source.coords else None
-        units = source.coords[name].attrs.get("units") if name in source.coords else None
+        line = _Line.of(source, layout, name, needed[name], what)
         if resample:
-            array = _resample(array, position, coordinates, layout, name, needed[name], what, units)
-            continue
-        places = _match(coordinates, array.shape[position], layout, name, needed[name], what, units)
-        array = np.asarray(spread(array, position, places, size))
+            array = line.resample(array, position)
+        else:
+            array = np.asarray(spread(array, position, line.match(), line.size))
     return Labelled(axes, array)
 
 
@@ -144,32 +133,70 @@ def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -
     return numbers
 
 
-def _match(
-    coordinates: np.ndarray | None,
-    length: int,
-    layout: Layout,
-    name: str,
-    needed: np.ndarray,
-    what: str,
-    units: Any,
-) -> np.ndarray:
-    size = layout.shape[layout.names.index(name)]
-    if coordinates is None:
-        if length == size:
-            return np.arange(size)
-        if length == needed.size:
-            return needed
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A DataArray along one axis of a layout, whose points it is matched to or resampled at.
+
+    `length` entries at `numbers` (None: it has no coordinates); `own` are the coordinates of the axis, of which those
+    at the positions `needed` must be there; `units` says how the units differ, if they do.
+    """
+
+    name: str
+    axis: Axis | Time
+    length: int
+    numbers: np.ndarray | None
+    own: np.ndarray
+    needed: np.ndarray
+    units: str
+    what: str
+
+    @classmethod
+    def of(cls, source: xr.DataArray, layout: Layout, name: str, needed: np.ndarray, what: str) -> "_Line":
+        """The line of an axis."""
+        given = source.coords.get(name)
+        numbers = None if given is None else _as_numbers(np.asarray(given.values), layout, name, what)
+        units = "" if given is None else _units_text(given.attrs.get("units"), layout, name)
+        own = axis_coordinates(layout, name)
+        return cls(name, layout.grid.axes[name], source.sizes[name], numbers, own, needed, units, what)
+
+    @property
+    def size(self) -> int:
+        """How many points the axis has."""
+        return self.own.size
+
+    def match(self) -> np.ndarray:
+        """The positions on the axis of the entries."""
+        if self.numbers is None:
+            return self._match_by_number()
+        step = np.min(np.diff(self.own)) if self.size > 1 else 1.0
+        places = np.clip(np.searchsorted(self.own, self.numbers), 0, self.size - 1)
+        left = np.clip(places - 1, 0, self.size - 1)
+        nearer = np.abs(self.own[left] - self.numbers) < np.abs(self.own[places] - self.numbers)
+        places = np.where(nearer, left, places)
+        wrong = np.abs(self.own[places] - self.numbers) > 1e-6 * step
+        missing = np.setdiff1d(self.needed, places[~wrong])
+        if missing.size:
+            self._refuse_missing(self.numbers, missing)
+        if wrong.any():
+            raise DeclarationError(
+                f"{self.what}: the DataArray's coordinate {self.name} = {self.numbers[wrong][0]:g} is no point of the "
+                f"axis; select the grid's coordinates first, or write fd.interpolate(dataarray)."
+            )
+        return places
+
+    def _match_by_number(self) -> np.ndarray:
+        if self.length == self.size:
+            return np.arange(self.size)
+        if self.length == self.needed.size:
+            return self.needed
         raise DeclarationError(
-            f"{what}: the DataArray has {length} entries along `{name}`; the region has {needed.size}."
+            f"{self.what}: the DataArray has {self.length} entries along `{self.name}`; the region has "
+            f"{self.needed.size}."
         )
-    numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
-    step = np.min(np.diff(own)) if own.size > 1 else 1.0
-    places = np.clip(np.searchsorted(own, numbers), 0, size - 1)
-    left = np.clip(places - 1, 0, size - 1)
-    places = np.where(np.abs(own[left] - numbers) < np.abs(own[places] - numbers), left, places)
-    wrong = np.abs(own[places] - numbers) > 1e-6 * step
-    missing = np.setdiff1d(needed, places[~wrong])
-    if missing.size:
+
+    def _refuse_missing(self, numbers: np.ndarray, missing: np.ndarray) -> NoReturn:
+        """Says which coordinates the DataArray lacks."""
+        own = self.own
         reached = numbers.min() <= own[missing].min() and own[missing].max() <= numbers.max()
         hint = (
             "To resample it linearly write fd.interpolate(dataarray)."
@@ -177,70 +204,60 @@ def _match(
             else "It does not reach them: give it these coordinates as well, or assign to a region that it covers."
         )
         raise DeclarationError(
-            f"{what}: the DataArray has no entry at {name} = {own[missing[0]]:g} (its `{name}` runs from "
-            f"{numbers.min():g} to {numbers.max():g} with {length} entries, the axis from {own.min():g} to "
-            f"{own.max():g} with {size}{_units_text(units, layout, name)}); {missing.size} of the region's "
-            f"{needed.size} coordinates differ. {hint}"
+            f"{self.what}: the DataArray has no entry at {self.name} = {own[missing[0]]:g} (its `{self.name}` runs "
+            f"from {numbers.min():g} to {numbers.max():g} with {self.length} entries, the axis from {own.min():g} to "
+            f"{own.max():g} with {self.size}{self.units}); {missing.size} of the region's {self.needed.size} "
+            f"coordinates differ. {hint}"
         )
-    if wrong.any():
-        raise DeclarationError(
-            f"{what}: the DataArray's coordinate {name} = {numbers[wrong][0]:g} is no point of the axis; select the "
-            f"grid's coordinates first, or write fd.interpolate(dataarray)."
-        )
-    return places
 
+    def resample(self, array: np.ndarray, position: int) -> np.ndarray:
+        """The array, linear in the coordinate along the axis at `position`, at all points of the axis.
 
-def _resample(
-    array: np.ndarray,
-    position: int,
-    coordinates: np.ndarray | None,
-    layout: Layout,
-    name: str,
-    needed: np.ndarray,
-    what: str,
-    units: Any,
-) -> np.ndarray:
-    """Linear in the coordinate, which may run either way; a periodic axis goes on with its first entries."""
-    if coordinates is None:
-        raise DeclarationError(f"{what}: fd.interpolate needs coordinates along `{name}`; the DataArray has none.")
-    numbers, own = _as_numbers(coordinates, layout, name, what), axis_coordinates(layout, name)
-    order = np.argsort(numbers)
-    numbers, array = numbers[order], np.take(array, order, axis=position)
-    owner = layout.grid.axes[name]
-    if isinstance(owner, Axis) and owner.periodic and np.ptp(numbers) < owner.length * (1 - 1e-9):
-        first, last = np.take(array, [0], axis=position), np.take(array, [-1], axis=position)
-        numbers = np.concatenate([[numbers[-1] - owner.length], numbers, [numbers[0] + owner.length]])
-        array = np.concatenate([last, array, first], axis=position)
-    slack = 1e-6 * (own[1] - own[0]) if own.size > 1 else 0.0
-    low, high = own[needed].min(), own[needed].max()
-    if low < numbers[0] - slack or high > numbers[-1] + slack:
-        whose = "axis" if needed.size == own.size else "region along axis"
-        raise DeclarationError(
-            f"{what}: fd.interpolate does not extrapolate: {whose} `{name}` runs from {low:g} to {high:g}, "
-            f"the DataArray from {numbers[0]:g} to {numbers[-1]:g}{_units_text(units, layout, name)}."
-        )
-    if _units_text(units, layout, name):
-        warnings.warn(
-            f"{what}: fd.interpolate takes coordinates as they are{_units_text(units, layout, name)}. Convert them "
-            f"first: dataarray.assign_coords({name}=...).",
-            FdsolveWarning,
-            stacklevel=2,
-        )
-    if numbers.size == 1:
-        return np.repeat(array, own.size, axis=position)
-    right = np.clip(np.searchsorted(numbers, own), 1, numbers.size - 1)
-    share = np.clip((own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
-    share = share.reshape([-1 if a == position else 1 for a in range(array.ndim)])
-    left = np.take(array, right - 1, axis=position)
-    return left * (1 - share) + np.take(array, right, axis=position) * share
+        The coordinate may run either way; a periodic axis goes on with its first entries.
+        """
+        if self.numbers is None:
+            raise DeclarationError(
+                f"{self.what}: fd.interpolate needs coordinates along `{self.name}`; the DataArray has none."
+            )
+        order = np.argsort(self.numbers)
+        numbers, array = self.numbers[order], np.take(array, order, axis=position)
+        owner = self.axis
+        if isinstance(owner, Axis) and owner.periodic and np.ptp(numbers) < owner.length * (1 - 1e-9):
+            first, last = np.take(array, [0], axis=position), np.take(array, [-1], axis=position)
+            numbers = np.concatenate([[numbers[-1] - owner.length], numbers, [numbers[0] + owner.length]])
+            array = np.concatenate([last, array, first], axis=position)
+        self._check_reach(numbers)
+        if numbers.size == 1:
+            return np.repeat(array, self.size, axis=position)
+        right = np.clip(np.searchsorted(numbers, self.own), 1, numbers.size - 1)
+        share = np.clip((self.own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
+        share = share.reshape([-1 if a == position else 1 for a in range(array.ndim)])
+        left = np.take(array, right - 1, axis=position)
+        return left * (1 - share) + np.take(array, right, axis=position) * share
+
+    def _check_reach(self, numbers: np.ndarray) -> None:
+        """Refuses to extrapolate, and warns of coordinates in other units."""
+        own = self.own
+        slack = 1e-6 * (own[1] - own[0]) if own.size > 1 else 0.0
+        low, high = own[self.needed].min(), own[self.needed].max()
+        if low < numbers[0] - slack or high > numbers[-1] + slack:
+            whose = "axis" if self.needed.size == own.size else "region along axis"
+            raise DeclarationError(
+                f"{self.what}: fd.interpolate does not extrapolate: {whose} `{self.name}` runs from {low:g} to "
+                f"{high:g}, the DataArray from {numbers[0]:g} to {numbers[-1]:g}{self.units}."
+            )
+        if self.units:
+            warnings.warn(
+                f"{self.what}: fd.interpolate takes coordinates as they are{self.units}. Convert them first: "
+                f"dataarray.assign_coords({self.name}=...).",
+                FdsolveWarning,
+                stacklevel=2,
+            )
 
 
 def _units_text(units: Any, layout: Layout, name: str) -> str:
     """Says that a DataArray measures an axis in other units than the grid does; empty where it does not."""
     own = layout.grid.axes[name].units
-    if not isinstance(units, str) or own is None or " since " in units:
+    if not isinstance(units, str) or own is None or " since " in units or same_text(units, str(own)):
         return ""
-    one, other = units.strip(), str(own).strip()
-    if one == other or any({one, other} <= names for names in _SAME_UNITS):
-        return ""
-    return f'; its units are "{one}", those of the axis "{other}"'
+    return f'; its units are "{units.strip()}", those of the axis "{own}"'

@@ -18,6 +18,7 @@ from ..stencil import Scope, Static, WholeArray
 from ._dataarrays import axis_coordinates, faces_named, label_dataarray
 from ._store import Store, check_covers
 from ._units import Units, separate
+from ._value_units import in_declared_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,8 @@ def take_snapshot(fields: Any, parameters: Mapping[str, Any]) -> Problem:
         if not one.assignments:
             raise PlanningError(f"Field `{one.name}` has no rule; assign one, for example {one.name}[...] = 0.0.")
     apart = separate(together, {one.name: tuple(one.assignments) for one in together}, parameters)
-    return replace(build_problem(together, apart.assignments, apart.parameters), units=apart.units)
+    assignments = apart.assignments if apart.units is not None else in_declared_units(together, apart.assignments)
+    return replace(build_problem(together, assignments, apart.parameters), units=apart.units)
 
 
 def build_problem(

@@ -24,6 +24,7 @@ from ..units import (
     magnitude,
     measure_of,
     name_of,
+    rescaled,
     scaled,
     to_unit,
 )
@@ -167,13 +168,12 @@ class _Taker:
         unit = to_unit(source.attrs.get("units")) if isinstance(source, xr.DataArray) else None
         if unit is None:
             return value, None
-        factor = self.system.factor(measure_of(unit))
-        source = source if factor == 1.0 else source * source.dtype.type(factor)
+        source = rescaled(source, self.system.factor(measure_of(unit)))
         return (Interpolate(source) if isinstance(value, Interpolate) else source), unit
 
     def plain(self, assignment: Assignment) -> Assignment:
         """An assignment in magnitudes."""
-        rule = _mapped(assignment.rule, lambda value: self._apart(value)[0])
+        rule = map_values(assignment.rule, lambda value: self._apart(value)[0])
         return assignment if rule is assignment.rule else replace(assignment, rule=rule)
 
     def named(
@@ -192,19 +192,21 @@ class _Taker:
             self.shown[key] = f"in {name_of(unit)}"
             return _reading(key, _shown(value, unit))
 
-        return replace(assignment, rule=_mapped(assignment.rule, convert))
+        return replace(assignment, rule=map_values(assignment.rule, convert))
 
 
-def _mapped(rule: Any, convert: Callable[[Any], Any]) -> Any:
+def map_values(rule: Any, convert: Callable[[Any], Any]) -> Any:
     """A rule with its values converted: numbers, arrays and quantities, also inside rates and conditions."""
     if isinstance(rule, Residual):
-        return _changed(rule, {"function": _mapped(rule.function, convert), "guess": _mapped(rule.guess, convert)})
+        return _changed(
+            rule, {"function": map_values(rule.function, convert), "guess": map_values(rule.guess, convert)}
+        )
     if isinstance(rule, Marked):
-        return _changed(rule, {"function": _mapped(rule.function, convert)})
+        return _changed(rule, {"function": map_values(rule.function, convert)})
     if isinstance(rule, AbstractBoundary):
         own = {field.name: getattr(rule, field.name) for field in fields(rule)}  # type: ignore[arg-type]
         meant = {key: value for key, value in own.items() if any(value is one for one in rule.coefficients)}
-        return _changed(rule, {key: _mapped(value, convert) for key, value in meant.items()})
+        return _changed(rule, {key: map_values(value, convert) for key, value in meant.items()})
     if rule is None or (callable(rule) and not hasattr(rule, "dtype")):
         return rule
     return convert(rule)

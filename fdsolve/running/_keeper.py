@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import RunError
-from ..files import need
+from ..files import need, replace_file, sync, sync_tree
 from ..stepping import Carry
 
 PROBLEM, PREFIX, KEPT = "problem.pickle", "level-", 2
@@ -56,14 +56,14 @@ class Keeper:
         for old in [*self.path.glob(f"{PREFIX}*"), self.path / "saved.zarr"]:
             shutil.rmtree(old, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
-        _replace(self.path / PROBLEM, cloudpickle.dumps(dict(problem)))
+        replace_file(self.path / PROBLEM, cloudpickle.dumps(dict(problem)), True)
 
     def next_level(self, level: int) -> int:
         """The next level at which a checkpoint is due."""
         return (level // self.every + 1) * self.every
 
     def write(self, level: int, carry: Carry, num_saved: int, watched: Any) -> None:
-        """Writes a checkpoint beside the others and then gives it its name; the last two stay."""
+        """Writes a checkpoint beside the others and gives it its name when it is on disk; the last two stay."""
         zarr = need("zarr", "io")
         beside, name = self.path / f".writing-{level}", self.path / f"{PREFIX}{level:012d}"
         shutil.rmtree(beside, ignore_errors=True)
@@ -74,9 +74,10 @@ class Keeper:
             group.create_array(f"leaf-{number}", data=array, chunks=array.shape if array.size else "auto")
         group.attrs.update({"level": level, "num_saved": num_saved, "num_leaves": len(leaves)})
         (beside / "watched.pickle").write_bytes(pickle.dumps(watched))
-        _to_disk(beside)
+        sync_tree(beside)
         shutil.rmtree(name, ignore_errors=True)
         os.rename(beside, name)
+        sync(self.path)
         for old in sorted(self.path.glob(f"{PREFIX}*"))[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
 
@@ -96,21 +97,3 @@ def read_newest(path: Any) -> tuple[Mapping[str, Any], Kept | None]:
         except (OSError, KeyError, ValueError, EOFError, pickle.UnpicklingError):  # half gone: the one before
             continue
     return problem, None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}")
-    beside.write_bytes(content)
-    _sync(beside)
-    os.replace(beside, path)
-
-
-def _to_disk(folder: Path) -> None:
-    for root, _, names in os.walk(folder):
-        for name in names:
-            _sync(Path(root) / name)
-
-
-def _sync(path: Path) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())

@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from ..field import Field
 from ..grid import Axis, Grid
-from ..planning import Cut, Plan, Showing
+from ..planning import Cut, Plan, Reduction, Showing, Shown
 from ..units import is_quantity, name_of
 from ._names import time_coordinate
 from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
@@ -54,31 +54,54 @@ def make_dataset(plan: Plan, times: np.ndarray, history: Mapping[str, Any]) -> x
 
 def _parts(plan: Plan, showing: Showing, coords: dict[str, Any], first: list[str], history: Mapping[str, Any]) -> Any:
     """What a save kept of fields: each with the coordinates of what is left of it; where two differ, under its own."""
-    by_name, found = {one.name: one for one in plan.problem.fields}, []
-    whole = xr.Dataset(coords={name: one for name, one in coords.items() if not name.endswith("_bnds")})
+    grid, by_name, found = plan.problem.scope.grid, {one.name: one for one in plan.problem.fields}, []
+    whole = xr.Dataset(coords=coords)
     for part in showing.fields:
-        one, cut, dims, reduced = by_name[part.name], whole, list(first), []
+        one, cut, methods = by_name[part.name], whole, []
+        called = {axis: f"{axis}_face" if axis in one.layout.faces else axis for axis in grid.space}
         for step in part.steps:
             if isinstance(step, Cut):
-                dim = f"{step.axis}_face" if step.axis in one.layout.faces else step.axis
-                cut = cut.isel({dim: step.start if step.drop else slice(step.start, step.stop, step.step)})
-            else:
-                reduced.append(f"{', '.join(step.axes)}: {_METHODS[step.kind]}")
-        dims += [f"{axis}_face" if axis in one.layout.faces else axis for axis in part.axes]
-        attributes = field_attributes(one)
+                kept = step.start if step.drop else slice(step.start, step.stop, step.step)
+                cut = cut.isel({called[step.axis]: kept})
+                continue
+            for axis in step.axes:
+                cut = _as_one_cell(cut, called[axis])
+            methods.append(f"{': '.join(called[axis] for axis in step.axes)}: {_METHODS[step.kind]}")
         if showing.averaged:
-            reduced.append(f"{first[0]}: mean")
-        if reduced:
-            attributes["cell_methods"] = " ".join(reduced)
-        kept = {name: array for name, array in cut.coords.items() if set(array.dims) <= set(dims)}
-        array = xr.DataArray(np.asarray(history[one.name]), kept, dims, one.name, attributes)
-        array.attrs = attributes
-        found.append(array.to_dataset())
+            methods.append(f"{first[0]}: mean")
+        dims = [*first, *(called[axis] for axis in part.axes)]
+        attributes = _reduced_attributes(one, grid, part) | ({"cell_methods": " ".join(methods)} if methods else {})
+        left = {name: array for name, array in cut.coords.items() if set(array.dims) <= {*dims, "bnds"}}
+        found.append(xr.Dataset({one.name: (dims, np.asarray(history[one.name]), attributes)}, left))
     merged = xr.merge(found, compat="no_conflicts", join="outer") if len(found) > 1 else found[0]
     return merged.assign_attrs({"Conventions": CONVENTIONS, **plan_attributes(plan)})
 
 
+def _as_one_cell(coords: xr.Dataset, dim: str) -> xr.Dataset:
+    """Coordinates without a dimension: what is left of it is one cell, from its first end to its last."""
+    attributes, ends = coords[dim].attrs, coords[f"{dim}_bnds"].values
+    ends = np.array([ends[0, 0], ends[-1, 1]])
+    return coords.drop_dims(dim).assign_coords({dim: ((), ends.mean(), attributes), f"{dim}_bnds": ("bnds", ends)})
+
+
 _METHODS = {"mean": "mean", "integral": "sum", "max": "maximum", "min": "minimum"}
+
+
+def _reduced_attributes(one: Field, grid: Grid, part: Shown) -> dict[str, Any]:
+    """The attributes of what was kept of a field: an integral is in other units, and is not the quantity itself."""
+    attributes = field_attributes(one)
+    lengths = [
+        None if grid.space_axis(axis).metric else grid.space_axis(axis).units
+        for step in part.steps
+        if isinstance(step, Reduction) and step.kind == "integral"
+        for axis in step.axes
+    ]
+    if lengths:
+        attributes.pop("standard_name", None)
+        units = [attributes.pop("units", None), *lengths]
+        if all(units):
+            attributes["units"] = " ".join(map(str, units))
+    return attributes
 
 
 def field_attributes(one: Field) -> dict[str, Any]:

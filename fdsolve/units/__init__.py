@@ -1,4 +1,7 @@
-"""Units: quantities of saiunit at the door, and units followed through rules. saiunit itself is never loaded here."""
+"""Units: quantities of saiunit at the door, and units followed through rules.
+
+saiunit itself is loaded by those who use it, and where a DataArray is in another unit than the field it is for.
+"""
 
 from ._follow import SCALE as SCALE
 from ._follow import Follower as Follower
@@ -21,3 +24,7 @@ from ._quantities import scaled as scaled
 from ._quantities import to_magnitudes as to_magnitudes
 from ._quantities import to_name as to_name
 from ._quantities import to_unit as to_unit
+from ._texts import conversion as conversion
+from ._texts import rescaled as rescaled
+from ._texts import same_text as same_text
+from ._texts import units_of as units_of

@@ -92,16 +92,16 @@ def to_unit(name: Any) -> Any:
     if saiunit is None or not isinstance(name, str) or not name.strip():
         return None
     try:
-        return _Reader(saiunit, name).read()
+        return Reader(saiunit, name).read()
     except (ValueError, LookupError):
         return None
 
 
-class _Reader:
+class Reader:
     """Reads "W/(m K)", "m s-1", "kg m^-3", "m**2/s", "m²/s": a slash divides by the one factor that follows it."""
 
     def __init__(self, saiunit: Any, text: str):
-        self.saiunit, self.depth = saiunit, 0
+        self.saiunit = saiunit
         text = re.sub("([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)", lambda found: found[1].translate(_RAISED), text)
         self.tokens, at = [], 0
         while at < len(text.rstrip()):

@@ -1,13 +1,15 @@
 """Files: Datasets come back bit for bit from NetCDF and Zarr, lazily, complex numbers among them."""
 
 import builtins
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import fdsolve as fd
-from fdsolve.files import time_units
+from fdsolve.files import _atomic, time_units
 
 WRITERS = {
     "netcdf4": lambda data, path: fd.to_netcdf(data, path, engine="netcdf4"),
@@ -121,6 +123,22 @@ def test_wrong_arguments_are_explained(tmp_path):
         fd.to_netcdf(mixed().assign(w_real=("x", np.zeros(4))), tmp_path / "a.nc")
     with pytest.raises(fd.RunError, match="no NetCDF file and no Zarr store"):
         fd.open_dataset(tmp_path / "nothing.nc")
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_store_takes_the_place_of_another_on_disk(tmp_path, monkeypatch, exchanges):
+    place, moved, synced = tmp_path / "run.zarr", [], set()
+    fd.to_zarr(xr.Dataset({"u": ("x", np.zeros(3))}), place)
+    rename, swap = Path.rename, _atomic._exchange
+    monkeypatch.setattr(Path, "rename", lambda self, target: (moved.append(self.name), rename(self, target)))
+    monkeypatch.setattr(_atomic, "_exchange", lambda *names: exchanges and swap(*names))
+    monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.fstat(number).st_ino))
+    fd.to_zarr(xr.Dataset({"u": ("x", np.ones(3))}), place)
+    assert {one.stat().st_ino for one in (tmp_path, place, *place.rglob("*"))} <= synced
+    assert exchanges or moved[0] == "run.zarr"
+    with fd.open_dataset(place) as found:
+        np.testing.assert_array_equal(found.u, 1.0)
+    assert [one.name for one in tmp_path.iterdir()] == ["run.zarr"]
 
 
 def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch):

@@ -72,6 +72,28 @@ def test_flush_shows_everything_and_before_it_whole_saves_alone(tmp_path):
     stream.close()
 
 
+def test_what_was_flushed_is_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_SAVES", 5)
+    synced = {}
+
+    def note(number):
+        state = os.fstat(number)
+        synced[state.st_ino] = state.st_mtime_ns
+
+    monkeypatch.setattr(os, "fsync", note)
+    times, arrays = saves(17)
+    path = tmp_path / "run.zarr"
+    stream = ZarrStream(path, template())
+    for start, stop in ((0, 3), (3, 4), (4, 17)):  # the second rewrites a chunk, the third ends it and makes more
+        stream.append(times[start:stop], part(arrays, start, stop))
+        stream.flush()
+        everything = [path, *path.rglob("*")]
+        late = [one for one in everything if synced.get(one.stat().st_ino) != one.stat().st_mtime_ns]
+        assert not late and len(everything) > 10
+        check(path, times[:stop], part(arrays, 0, stop))
+    stream.close()
+
+
 def test_a_reader_beside_the_writer_finds_lengths_that_fit(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_SAVES", 8)
     path, done, lengths, wrong = tmp_path / "run.zarr", threading.Event(), [], []

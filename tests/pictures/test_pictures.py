@@ -1,5 +1,7 @@
 """Pictures show what is in the data: values, labels, limits, holes; and leave matplotlib as they found it."""
 
+import sys
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -206,6 +208,26 @@ def test_a_film_has_a_frame_a_time_and_they_differ(tmp_path):
     assert (frames[0] != frames[1]).any() and (frames[1] != frames[2]).any()
 
 
+def test_an_mp4_has_a_frame_a_time(tmp_path):
+    path = pictures.animate(random("t", "x", u="m").isel(t=slice(0, 5)), tmp_path / "f.mp4", fps=5, dpi=20)
+    content = path.read_bytes()
+    assert content[4:8] == b"ftyp" and b"avc1" in content
+    sizes = content.index(b"stsz")  # the table of the frames' sizes: version, size of all, how many
+    assert int.from_bytes(content[sizes + 12 : sizes + 16], "big") == 5
+
+
+def test_the_ffmpeg_on_the_path_comes_first(tmp_path, monkeypatch):
+    brought = pictures._film.find_ffmpeg()
+    program = tmp_path / "ffmpeg"
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pictures._film.find_ffmpeg() == str(program) != brought
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    assert pictures._film.find_ffmpeg() is None
+
+
 def test_films_of_maps_and_slices_end_with_the_last_level():
     for names in (("t", "x", "y"), ("t", "x", "y", "z")):
         data = random(*names, u="m")
@@ -220,7 +242,7 @@ def test_films_of_maps_and_slices_end_with_the_last_level():
 
 def test_films_that_cannot_be_say_why(tmp_path, monkeypatch):
     data = random("t", "x", u="m")
-    monkeypatch.setattr("matplotlib.animation.FFMpegWriter.isAvailable", lambda: False)
+    monkeypatch.setattr("fdsolve.pictures._film.find_ffmpeg", lambda: None)
     for path, message in (("f.mp4", "ffmpeg, which was not found"), ("f.avi", r"ends in \.gif or \.mp4")):
         with pytest.raises(DeclarationError, match=message):
             pictures.animate(data, tmp_path / path)

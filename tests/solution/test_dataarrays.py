@@ -1,5 +1,7 @@
 """DataArrays in: matched by coordinate or resampled, from files and solutions; what is said where they do not fit."""
 
+import sys
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -76,6 +78,54 @@ def test_missing_dimensions_are_repeated_and_files_go_in_again(tmp_path):
 def test_gaps_are_refused_where_they_would_spread():
     with pytest.raises(fd.DeclarationError, match=r"1 of 3 values are nan, the first at x = 0\.5\. Fill them first"):
         solve(fd.interpolate(line([0.0, 0.5, 1.0], np.array([1.0, np.nan, 2.0]))))
+
+
+def heated(rate=None, wall=0.0, flux=0.0, start=0.0):
+    """A field in K over seconds and metres: what is assigned to it at two levels."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=2, units="s"), x=fd.Axis(0.0, 1.0, 5, units="m")), units="K")
+    u[...] = fd.rate((lambda u: fd.schemes.laplacian(u)) if rate is None else rate)
+    u[0] = start
+    u[dict(x=0)] = fd.boundary.Dirichlet(wall)
+    u[dict(x=-1)] = fd.boundary.Neumann(flux)
+    return u
+
+
+def of_units(values, units, dim="x"):
+    coords = {"x": POINTS} if dim == "x" else {"t": [0.0, 1.0]}
+    return xr.DataArray(np.asarray(values), coords, (dim,), attrs=dict(units=units))
+
+
+def test_values_in_other_units_are_converted():
+    whole = of_units([1, 2, 3, 4, 5], "mK")  # whole numbers: a thousandth of them is none
+    for start in (whole, fd.interpolate(whole)):
+        found = fd.solve(heated(start=start, rate=of_units(np.full(5, 3.6), "K/h")))["u"]
+        np.testing.assert_allclose(found[0, 1:], [2e-3, 3e-3, 4e-3, 5e-3], rtol=1e-14)
+        np.testing.assert_allclose(found[1, 1:], found[0, 1:] + 1e-3, rtol=1e-12)
+    walls = dict(wall=of_units([0.0, 20.0], "mK", "t"), flux=of_units([4.0, 4.0], "K/km", "t"))
+    plain = dict(wall=of_units([0.0, 0.02], "kelvin", "t"), flux=of_units([4e-3, 4e-3], "K m-1", "t"))
+    steps = [fd.solve(heated(**given), stepper=fd.schemes.BackwardEuler())["u"] for given in (walls, plain)]
+    np.testing.assert_allclose(steps[0], steps[1], rtol=1e-13)
+    assert steps[0][1, -1] > steps[0][1, -2] > 1e-3
+
+
+def test_observations_in_other_units_are_converted_with_their_sigma():
+    solution = fd.solve(heated(start=1.0, rate=0.0))
+    seen = of_units(np.full(5, 1500), "mK").expand_dims(t=[1.0]).isel(x=slice(1, None)).assign_attrs(sigma=250.0)
+    np.testing.assert_allclose(fd.misfit(solution, seen), -0.5)
+    np.testing.assert_allclose(fd.misfit(solution, seen, "1/sigma"), -2.0)
+
+
+def test_values_whose_units_do_not_fit_are_refused(monkeypatch):
+    for given, why in (("degC", 'saiunit does not know "degC"'), ("m", "they measure different things")):
+        with pytest.raises(fd.DeclarationError, match=rf'u\[0\] is in "{given}", and `u` is in "K": {why}'):
+            fd.plan(heated(start=of_units(POINTS, given)))
+    with pytest.raises(fd.DeclarationError, match=r'in "K", and the rate of `u` is in "K/s": they measure different'):
+        fd.plan(heated(rate=of_units(POINTS, "K")))
+    with pytest.raises(fd.DeclarationError, match=r'in "K/s", and ∂u/∂n is in "K/m"'):
+        fd.plan(heated(flux=of_units([0.0, 0.0], "K/s", "t")))
+    monkeypatch.setitem(sys.modules, "saiunit", None)
+    with pytest.raises(fd.DeclarationError, match=r"is not installed \(pip install 'fdsolve\[units\]'\)"):
+        fd.plan(heated(start=of_units(POINTS, "mK")))
 
 
 def test_units_that_differ_are_told():
