@@ -10,7 +10,8 @@ import numpy as np
 import fdsolve as fd
 from fdsolve.kernels import Arrays, get
 from fdsolve.kernels._march_call import MarchCall
-from fdsolve.kernels.native._march import Tiling, march
+from fdsolve.kernels.native._derivative import march
+from fdsolve.kernels.native._march import Tiling
 from fdsolve.stepping._level import make_level
 from fdsolve.stepping._march import _empty_state, _push
 

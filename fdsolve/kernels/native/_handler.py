@@ -4,10 +4,13 @@ Offsets are those of XLA's C interface for custom calls (xla/ffi/api/c_api.h, ve
 arguments and results, the metadata extension, and `XLA_FFI_ThreadPool_Schedule`.
 """
 
+from math import prod
+
 from llvmlite import ir
 
 from ._code import POINTER, VOID, Code, Number
 from ._layout import (
+    BASE,
     DONE,
     HALOS,
     HOLDERS,
@@ -19,6 +22,7 @@ from ._layout import (
     SCRATCH,
     SHARE,
     START,
+    STORED,
     WORKERS,
     Layout,
     Slots,
@@ -35,8 +39,9 @@ _EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = (
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
-SETTINGS = ("start", "steps", "passes", "parts", "threads", "share")
-"""The entries of the i32 array of settings; `share`, a thread's scratch, counts cache lines."""
+SETTINGS = ("start", "steps", "passes", "parts", "threads", "share", "base", "stored")
+"""The entries of the i32 array of settings; `share`, a thread's scratch, counts cache lines. Of profiles along levels,
+`base` is the number of the first; so many levels of the march are `stored`."""
 
 
 def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
@@ -54,6 +59,7 @@ def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: S
     settings = _data(code, code.load(frame, _ARGUMENTS), len(slots.state) + len(slots.shared))
     values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SETTINGS)}
     steps, passes = values["steps"], values["passes"]
+    _store_first(code, code.load(frame, _RESULTS), layout, slots)
     with code.loop(0, passes) as number:  # levels are shared out evenly
         done = code.div(code.mul(number, steps), passes)
         levels = code.sub(code.div(code.mul(code.add(number, 1), steps), passes), done)
@@ -61,6 +67,17 @@ def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: S
         code.builder.call(one_pass, [frame, settings, code.value(start), code.value(levels)])
     code.builder.ret(ir.Constant(I64, 0))
     return code.function.name
+
+
+def _store_first(code: Code, results: Number, layout: Layout, slots: Slots) -> None:
+    """Writes down the levels kept before the march, the oldest first."""
+    for k, name in enumerate(slots.stored):
+        one, kept = next((one, kept) for one, kept in layout.program.state if one.name == name)
+        size = layout.item * prod(one.padded_shape)
+        for behind in range(kept):
+            source = _data(code, results, slots.state_slot(name, behind))
+            target = code.add(_data(code, results, len(slots.state) + 1 + k), (kept - 1 - behind) * size)
+            code.call("memcpy", I64, *map(code.value, (target, source, size)))
 
 
 def _answer_metadata(code: Code, frame: Number, extension: Number) -> None:
@@ -120,19 +137,22 @@ def _write_pass(
     frame, settings, start, levels = code.arguments
     count, shared = len(slots.state), len(slots.shared)
     arguments, results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
-    control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * (count + shared + 1))))
-    parts, threads, share = (code.load(settings, 4 * SETTINGS.index(name), I32)
-                             for name in ("parts", "threads", "share"))  # fmt: skip
+    pointers = count + shared + len(slots.stored) + 1
+    control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * pointers)))
+    parts, threads, share, base, stored = (code.load(settings, 4 * SETTINGS.index(name), I32)
+                                           for name in ("parts", "threads", "share", "base", "stored"))  # fmt: skip
     scratch = code.round_up(_data(code, results, count), LINE)
     rings = code.mul(code.mul(share, LINE), threads)
     for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS), (start, START),
                       (levels, LEVELS), (code.mul(share, LINE), SHARE), (scratch, SCRATCH),
-                      (code.add(scratch, rings), HALOS)):  # fmt: skip
+                      (code.add(scratch, rings), HALOS), (base, BASE), (stored, STORED)):  # fmt: skip
         code.store(value, control, at)
     for k in range(count):
         code.store(_data(code, results, k), control, POINTERS + 8 * k)
     for k in range(shared):
         code.store(_data(code, arguments, count + k), control, POINTERS + 8 * (count + k))
+    for k, name in enumerate(slots.stored):
+        code.store(_data(code, results, count + 1 + k), control, POINTERS + 8 * slots.stored_slot(name))
     _save_halos(code, control, parts, levels, layout, slots)
     _schedule(code, frame, control, task, threads)
     code.builder.call(work, [control])

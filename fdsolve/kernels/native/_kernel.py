@@ -18,7 +18,7 @@ MIN_STEPS = 4
 @cache
 def _generator() -> Any:
     """The modules that generate code, loaded when first needed: LLVM takes a third of a second."""
-    return import_module("._march", __package__)
+    return import_module("._derivative", __package__)
 
 
 @cache

@@ -13,22 +13,33 @@ from ._schedule import Schedule
 LINE = 64
 """Bytes of a cache line."""
 
-NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS = (8 * k for k in range(10))
-"""Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …"""
+NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED = (8 * k for k in range(12))
+"""Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …
+
+The first level of all passes has number BASE, and so many levels are STORED from there on.
+"""
 POINTERS = 8 * 12
 """Where the control block's table of pointers starts: state, shared arrays."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The order of the arrays that a program works on: its state, then shared arrays with shape and dtype."""
+    """The order of the arrays that a program works on: its state, then shared arrays with shape and dtype.
+
+    `stored` are the arrays all of whose levels are written down.
+    """
 
     state: tuple[tuple[str, int], ...]
     shared: tuple[tuple[str, tuple[int, ...], str], ...]
+    stored: tuple[str, ...] = ()
 
     def state_slot(self, name: str, behind: int) -> int:
         """The place of a level of an array of the state."""
         return self.state.index((name, behind))
+
+    def stored_slot(self, name: str) -> int:
+        """The place of the levels of an array among all pointers."""
+        return len(self.state) + len(self.shared) + self.stored.index(name)
 
     def shared_slot(self, name: str) -> int:
         """The place of a shared array."""

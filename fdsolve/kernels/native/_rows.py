@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
 from ._code import POINTER, VOID, Code
+from ._operands import TIME_BEFORE, TurnedRead
 from ._program import Operation
 from ._scalar import I64, Scalars, stored_type
 
@@ -35,12 +36,16 @@ class RowRead:
 
 @dataclass(frozen=True)
 class ProfileRow:
-    """A row of a profile, or its one entry there where it does not run along the last axis."""
+    """A row of a profile, or its one entry there where it does not run along the last axis.
+
+    `turn`: how many rows further on, counted round a periodic first axis, before it is moved.
+    """
 
     name: str
     axes: tuple[str, ...]
     moved: tuple[int, ...]
     along: bool
+    turn: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,10 @@ class RowWriter:
         if isinstance(operand, ProfileRead):
             along = bool(operand.axes) and operand.axes[-1] == self.axes[-1]
             moved = operand.offset[:-1] if along else operand.offset
-            return [ProfileRow(operand.name, operand.axes, moved, along)]
+            turn = operand.turn if isinstance(operand, TurnedRead) else 0
+            return [ProfileRow(operand.name, operand.axes, moved, along, turn)]
+        if operand == TIME_BEFORE:
+            return [Entry("times", 1)]
         if operand.name == "t":
             whole = self.operation.fraction == 1.0
             return [Entry("times")] if whole else [Entry("times", 1), Entry("dt")]

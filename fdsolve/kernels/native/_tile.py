@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from llvmlite import ir
 
 from ...planning import Extent
 from ._code import VOID, Code, Number
-from ._layout import HALOS, LEVELS, LINE, PARTS, POINTERS, START, Layout, Slots
+from ._layout import BASE, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, Layout, Slots
+from ._operands import LEVELS as LEVEL_AXIS
 from ._program import Operation
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
@@ -49,6 +51,7 @@ class TileWriter:
             code.load(self.control, LEVELS),
             code.load(self.control, START),
         )
+        self.base = code.load(self.control, BASE)
         self.rows_here = self._span(number)
         self._fill_tables(number, scratch)
         self._wavefront()
@@ -167,6 +170,8 @@ class TileWriter:
             for one, kept in self.program.state:
                 for behind in range(kept):
                     self._copy(one.name, behind, base, level)
+            for name in self.slots.stored:
+                self._store(name, base, level)
 
     def _runs(self) -> list[tuple[list[int], tuple[int, int] | None]]:
         """The operations in order; those in a row that fill a few rows at the walls alone share one question.
@@ -316,8 +321,10 @@ class TileWriter:
             index: Number = move - start
             if axis == self.time_axis:
                 index = code.add(index, self._number(level))
+            elif axis == LEVEL_AXIS:
+                index = code.add(index, code.sub(self._number(level), self.base))
             elif axis == self.axes[0]:
-                index = code.add(row, index)
+                index = code.add(self._wrap(code.add(row, source.turn)) if source.turn else row, index)
             elif axis in by_axis:
                 by_axis[axis] = step
             address = code.add(address, code.mul(index, step))
@@ -325,30 +332,48 @@ class TileWriter:
 
     def _copy(self, name: str, behind: int, base: Number, level: Number) -> None:
         """Copies a tile's part of a kept level from its ring to where the state stands."""
-        code, one, schedule = self.code, self.program.array(name), self.schedule
-        delay = max(
-            (schedule.delays[i] for i, op in enumerate(self.program.operations) if op.array == name),
-            default=0,
-        )
-        row = code.sub(base, delay + (0 if behind else schedule.late))
+        code, schedule = self.code, self.schedule
+        row = code.sub(base, self._last_delay(name) + (0 if behind else schedule.late))
         here = code.equal(level, code.sub(self.levels, behind))
         if not behind and name in schedule.direct:
             here = code.builder.and_(here, code.below(self.levels, schedule.fewest))
+        with code.when(code.builder.and_(here, self._is_own(name, row))):
+            self._copy_row(name, row, level, self._pointer(self.slots.state_slot(name, behind)))
+
+    def _store(self, name: str, base: Number, level: Number) -> None:
+        """Writes a tile's part of a level down among all levels of an array."""
+        code, row = self.code, self.code.sub(base, self._last_delay(name))
+        number = code.sub(self._number(level), self.base)
+        here = code.below(number, code.load(self.control, STORED))
+        with code.when(code.builder.and_(here, self._is_own(name, row))):
+            size = self.layout.item * prod(self.program.array(name).padded_shape)
+            place = code.mul(code.add(number, self.kept[name]), size)
+            self._copy_row(name, row, level, code.add(self._pointer(self.slots.stored_slot(name)), place))
+
+    def _last_delay(self, name: str) -> int:
+        """How late the last operation on a row of an array is."""
+        operations = zip(self.schedule.delays, self.program.operations, strict=True)
+        return max((delay for delay, op in operations if op.array == name), default=0)
+
+    def _is_own(self, name: str, row: Number) -> Any:
+        """Whether a row of an array is the tile's own."""
+        code, one = self.code, self.program.array(name)
         low = code.most(self.rows_here.start, -one.lower[0])
         high = code.least(self.rows_here.stop, one.shape[0] + one.upper[0])
-        inside = code.builder.and_(code.below(code.sub(low, 1), row), code.below(row, high))
-        with code.when(code.builder.and_(here, inside)):
-            rank = self.layout.rank
-            source = self._row_base(RowRead(name, 0, (0,) * (rank - 1)), row, level)
-            pitches = self.layout.pitches(name)
-            state = self._pointer(self.slots.state_slot(name, behind))
-            target = code.add(code.add(state, self.layout.start(name)), code.mul(row, pitches[0]))
-            middle: list[Number] = []
+        return code.builder.and_(code.below(code.sub(low, 1), row), code.below(row, high))
 
-            def copy(first: int, after: int) -> None:
-                to = self._place((target, pitches[1:]), middle, first, self.layout.item)
-                of = self._place(source, middle, first, self.layout.item)
-                size = code.value(self.layout.item * (after - first))
-                code.call("memcpy", I64, code.value(to), code.value(of), size)
+    def _copy_row(self, name: str, row: Number, level: Number, array: Number) -> None:
+        """Copies a row of a level to an array of the same shape as the state's."""
+        code, one = self.code, self.program.array(name)
+        source = self._row_base(RowRead(name, 0, (0,) * (self.layout.rank - 1)), row, level)
+        pitches = self.layout.pitches(name)
+        target = code.add(code.add(array, self.layout.start(name)), code.mul(row, pitches[0]))
+        middle: list[Number] = []
 
-            self._each_row(middle, [(-a, n + b) for a, n, b in zip(one.lower, one.shape, one.upper, strict=True)], copy)
+        def copy(first: int, after: int) -> None:
+            to = self._place((target, pitches[1:]), middle, first, self.layout.item)
+            of = self._place(source, middle, first, self.layout.item)
+            size = code.value(self.layout.item * (after - first))
+            code.call("memcpy", I64, code.value(to), code.value(of), size)
+
+        self._each_row(middle, [(-a, n + b) for a, n, b in zip(one.lower, one.shape, one.upper, strict=True)], copy)

@@ -1,0 +1,155 @@
+"""The `native` march kernel: many levels of time a pass, with a derivative whose transpose is generated too."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from .._level import Arrays, Level
+from .._linear_map import linear_map
+from .._march_call import MarchCall
+from .._slices import write
+from ._march import Tiling, layout_of, pulled_of, run, shared_arrays
+from ._march import refusal as refusal
+from ._operands import Pull
+from ._program import Program
+from ._pull import levels_of, portable, pull_back, without_ghost_rows
+
+Held = Mapping[str, tuple[jax.Array, ...]]
+Static = tuple[MarchCall, Tiling | None, Any]
+"""A march, its tiling, and the tree of its arrays."""
+
+
+def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
+    """Advances all fields by `call.steps` levels."""
+    program = layout_of(call).program
+    names = [(one.name, behind) for one, kept in program.state for behind in range(kept)]
+    leaves, form = jax.tree.flatten(arrays)
+    state = [levels[name][behind] for name, behind in names]
+    new = _march((call, tiling, form), leaves, state, jnp.asarray(start))
+    found: dict[str, tuple[jax.Array, ...]] = {}
+    for (name, _), array in zip(names, new, strict=True):
+        found[name] = (*found.get(name, ()), array)
+    return _with_ghosts(call, program, arrays, found, start)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _march(static: Static, leaves: list[jax.Array], state: list[jax.Array], start: jax.Array) -> Any:
+    """The march; its arrays come as leaves, since tangents that stand in their places are no arrays."""
+    call, tiling, form = static
+    return run(call, "march", form.unflatten(leaves), state, start, tiling)
+
+
+def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Where only the state moves, and levels are affine in it, the tangent is a march too.
+
+    Otherwise the tangent is that of the portable kernel, and its transpose a march back past the levels written down.
+    Where there is neither, both are the portable kernel's.
+    """
+    call, _, form = static
+    result = _march(static, *primals)
+    names = _leaf_names(form, primals[0])
+    used = shared_arrays(call, "march", form.unflatten(primals[0]))
+    places = tuple(k for k, t in enumerate(tangents[0]) if _moves(t) and names[k] in used)
+    if not places and refusal(call, "adjoint") is None:
+        return result, _along_affine(static, primals, tangents[1])
+    pull = Pull(tuple(sorted(names[k] for k in places)))
+    if refusal(call, pull) is None:
+        return result, _along_any(static, pull, [names[k] for k in places], places, primals, tangents, result)
+    moved = jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero)
+    return result, jax.jvp(partial(portable, call, form), tuple(primals), moved)[1]
+
+
+_march.defjvp(_push, symbolic_zeros=True)
+
+
+def _along_affine(static: Static, primals: Any, tangents: Any) -> list[Any]:
+    call, tiling, form = static
+    leaves, tree = jax.tree.flatten((form.unflatten(primals[0]), primals[2]))
+
+    def forward(kept: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+        held, first = tree.unflatten(kept)
+        return run(call, "tangent", held, moving, first, tiling)
+
+    def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        held, first = tree.unflatten(kept)
+        found = run(call, "adjoint", held, cotangents, first + (call.steps - 1), tiling)
+        return without_ghost_rows(layout_of(call).program, found)
+
+    return linear_map(forward, backward, leaves, [_instantiated(t) for t in tangents])
+
+
+def _along_any(
+    static: Static, pull: Pull, names: list[str], places: tuple[int, ...], primals: Any, tangents: Any, result: Any
+) -> list[Any]:
+    """Along the leaves at some places, of these names, and along the state."""
+    call, tiling, form = static
+    leaves, state, start = primals
+    levels = pulled_of(call, pull).levels
+    stacks = levels_of((*static, levels), leaves, state, start) if levels.names else []
+    kept, tree = jax.tree.flatten((leaves, state, start, stacks))
+
+    def forward(held: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+        leaves, state, start, _ = tree.unflatten(held)
+
+        def moved(*given: Any) -> list[Any]:
+            whole = list(leaves)
+            for place, one in zip(places, given, strict=False):
+                whole[place] = one
+            return portable(call, form, whole, given[len(places) :], start)
+
+        return jax.jvp(moved, (*(leaves[k] for k in places), *state), tuple(moving))[1]
+
+    def backward(held: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        static = call, tiling, form, pull, tuple(names), places
+        return pull_back(static, *tree.unflatten(held), list(cotangents))
+
+    moving = [*(tangents[0][k] for k in places), *map(_instantiated, tangents[1])]
+    return linear_map(forward, backward, kept, moving, result)
+
+
+def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:
+    """What the leaves of a march's arrays are called by its operands."""
+    found = []
+    for (group, *keys), _ in jax.tree_util.tree_flatten_with_path(form.unflatten(leaves))[0]:
+        if group.name == "consts":
+            found.append(" ".join(["rule", *(str(key.idx) for key in keys)]))
+        else:
+            found.append(keys[0].key)
+    return found
+
+
+def _is_zero(tangent: Any) -> bool:
+    return type(tangent) is SymbolicZero
+
+
+def _moves(tangent: Any) -> bool:
+    return not _is_zero(tangent) and getattr(tangent, "dtype", None) != jax.dtypes.float0
+
+
+def _instantiated(tangent: Any) -> Any:
+    if not _is_zero(tangent):
+        return tangent
+    if tangent.dtype == jax.dtypes.float0:
+        return np.zeros(tangent.shape, jax.dtypes.float0)
+    return jnp.zeros(tangent.shape, tangent.dtype)
+
+
+def _with_ghosts(call: MarchCall, program: Program, arrays: Arrays, levels: Held, start: Any) -> dict[str, Any]:
+    """The levels with the ghost rows that rows counted round do without."""
+    found = dict(levels)
+    for behind in range(max(kept for _, kept in program.state) if program.left else 0):
+        current = {name: held[behind] for name, held in found.items() if len(held) > behind}
+        level = Level(call.structure, arrays, current, {}, start + call.steps - 1 - behind, 1.0, None)
+        for piece in program.left:
+            if piece.field in level.current:
+                storage = call.structure.array(piece.field)
+                array = write(level, piece, call.axes, level.current[piece.field], storage)
+                level = level.with_current(piece.field, array)
+        for name, array in level.current.items():
+            found[name] = (*found[name][:behind], array, *found[name][behind + 1 :])
+    return found

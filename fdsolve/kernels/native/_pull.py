@@ -1,0 +1,98 @@
+"""The pull of cotangents through a march by generated code, and the levels that it reads."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._march_call import MarchCall
+from .._registry import get
+from ._march import Tiling, axes_of, layout_of, pulled_of, run
+from ._operands import Levels, Pull, stack_name
+from ._program import Program
+from ._sums import gather_sums, start_sums
+
+Writing = tuple[MarchCall, Tiling | None, Any, Levels]
+"""A march, its tiling, the tree of its arrays, and what it writes down."""
+Pulling = tuple[MarchCall, Tiling | None, Any, Pull, tuple[str, ...], tuple[int, ...]]
+"""A march, its tiling, the tree of its arrays, what is pulled, the names and places of the leaves that move."""
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def levels_of(static: Writing, leaves: list[jax.Array], state: list[jax.Array], start: jax.Array) -> list[jax.Array]:
+    """The levels of some arrays along a march, each stacked, the oldest first.
+
+    They count as constants where this is differentiated: what is made of them is differentiated by the rest.
+    """
+    call, tiling, form, levels = static
+    return run(call, levels, form.unflatten(leaves), state, start, tiling)[len(state) :]
+
+
+@levels_of.defjvp
+def _push_levels(static: Writing, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    found = levels_of(static, *primals)
+    return found, [jnp.zeros_like(one) for one in found]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def pull_back(
+    static: Pulling, leaves: list[Any], state: list[Any], start: Any, stacks: list[Any], cotangents: list[Any]
+) -> list[Any]:
+    """The cotangents of the leaves that move and of the state, from those of the state after the march."""
+    call, tiling, form, pull, names, places = static
+    made, arrays = pulled_of(call, pull), form.unflatten(leaves)
+    held = dict(zip(map(stack_name, made.levels.names), stacks, strict=True))
+    given = [*cotangents, *start_sums(made.sums)]
+    found = run(call, pull, arrays, given, start + (call.steps - 1), tiling, held, start)
+    back, sums = found[: len(cotangents)], found[len(cotangents) :]
+    like = {name: leaves[place] for name, place in zip(names, places, strict=True)}
+    extents = {one.name: one for one in call.structure.extents}
+    moved = gather_sums(made.sums, sums, like, extents, axes_of(call))
+    return [*moved, *without_ghost_rows(layout_of(call).program, back)]
+
+
+@pull_back.defjvp
+def _push_pull(static: Pulling, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    """By the portable kernel; the levels written down are what the rest makes them."""
+    call, _, form, _, _, places = static
+
+    def pulled(leaves: list[Any], state: list[Any], start: Any, cotangents: list[Any]) -> list[Any]:
+        def moved(*given: Any) -> list[Any]:
+            whole = list(leaves)
+            for place, one in zip(places, given, strict=False):
+                whole[place] = one
+            return portable(call, form, whole, given[len(places) :], start)
+
+        return list(jax.vjp(moved, *(leaves[k] for k in places), *state)[1](list(cotangents)))
+
+    def without_levels(given: Any) -> tuple[Any, ...]:
+        return (*given[:3], given[4])
+
+    moved = jax.jvp(pulled, without_levels(primals), without_levels(tangents))[1]
+    return pull_back(static, *primals), moved
+
+
+def portable(
+    call: MarchCall, form: Any, leaves: Sequence[jax.Array], state: Sequence[jax.Array], start: Any
+) -> list[jax.Array]:
+    """The march by the portable kernel, on the state as a list."""
+    program, levels, given = layout_of(call).program, {}, iter(state)
+    for one, kept in program.state:
+        levels[one.name] = tuple(next(given) for _ in range(kept))
+    found = get("march", "slices").function(call, form.unflatten(leaves), levels, start)
+    return [found[one.name][behind] for one, kept in program.state for behind in range(kept)]
+
+
+def without_ghost_rows(program: Program, state: Sequence[jax.Array]) -> list[jax.Array]:
+    """Zeros on the ghost rows of a periodic first axis, which nothing writes."""
+    if not program.wraps:
+        return list(state)
+    found = []
+    for one, kept in program.state:
+        for array in state[len(found) : len(found) + kept]:
+            inner = jax.lax.slice_in_dim(array, one.lower[0], one.lower[0] + one.shape[0])
+            around = [(one.lower[0], one.upper[0]), *((0, 0),) * (array.ndim - 1)]
+            found.append(jnp.pad(inner, around))
+    return found

@@ -1,0 +1,270 @@
+"""Gradients by generated code: nonlinear rules, parameters of all kinds, walls, regions, tiles, gradients of them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.kernels import Arrays, get
+from fdsolve.kernels.native import _derivative, _pull
+from fdsolve.kernels.native._derivative import march
+from fdsolve.kernels.native._march import Tiling
+from fdsolve.schemes import RK4, Heun, divergence, laplacian
+
+from .native_cases import Case, case_of
+
+RANDOM = np.random.default_rng(5)
+Final = Callable[..., Any]
+
+
+def grid(steps: int, stop: float = 0.02, **axes: fd.Axis) -> fd.Grid:
+    """A grid of `steps` levels after the first."""
+    return fd.Grid(t=fd.Time(0.0, stop, num=steps + 1), **axes)
+
+
+def axis(num: int, **options: bool) -> fd.Axis:
+    """An axis from 0 to 1."""
+    return fd.Axis(0.0, 1.0, num=num, **options)
+
+
+def normal(*shape: int) -> jax.Array:
+    """Random numbers."""
+    return jnp.asarray(RANDOM.normal(size=shape))
+
+
+def final(*fields: fd.Field, **options: Any) -> Any:
+    """The last level of the fields."""
+    solution = fd.solve(fields if len(fields) > 1 else fields[0], save=fd.final(), **options)
+    return [solution.final[one.name] for one in fields]
+
+
+def burgers_fields(start: Any, other: Any) -> tuple[fd.Field, fd.Field]:
+    """Two velocities carried by themselves, walls that hold them."""
+    g = grid(6, x=axis(9), y=axis(7))
+    u, v = fd.Field("u", g), fd.Field("v", g)
+
+    def carried(w: Any, u: Any, v: Any, nu: Any) -> Any:
+        along = u["t-1"] * (w["t-1"] - w["t-1", "x-1"]) + v["t-1"] * (w["t-1"] - w["t-1", "y-1"])
+        around = w["t-1", "x-1"] + w["t-1", "x+1"] + w["t-1", "y-1"] + w["t-1", "y+1"]
+        return w["t-1"] - 0.1 * along + nu * (around - 4 * w["t-1"])
+
+    u[...] = lambda u, v, nu: carried(u, u, v, nu)
+    v[...] = lambda u, v, nu: carried(v, u, v, nu)
+    u[0], v[0] = start, other
+    u[dict(x=[0, -1])] = v[dict(x=[0, -1])] = v[dict(y=[0, -1])] = 0.1
+    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.1)
+    return u, v
+
+
+def burgers(start: Any, other: Any, nu: Any, **options: Any) -> Any:
+    """The last level of these."""
+    return final(*burgers_fields(start, other), nu=nu, **options)
+
+
+def gray_scott(start: Any, other: Any, feed: Any, kill: Any, **options: Any) -> Any:
+    """Two species on a torus, in two stages."""
+    g = grid(5, 1.0, x=axis(8, periodic=True), y=axis(6, periodic=True))
+    u, v = fd.Field("u", g), fd.Field("v", g)
+    u[...] = fd.rate(lambda u, v, feed: 1e-3 * laplacian(u) - u[...] * v[...] ** 2 + feed * (1 - u[...]))
+    v[...] = fd.rate(lambda u, v, feed, kill: 5e-4 * laplacian(v) + u[...] * v["x+1"] ** 2 - (feed + kill) * v[...])
+    u[0], v[0] = start, other
+    return final(u, v, stepper=Heun(), feed=feed, kill=kill, **options)
+
+
+def heat_in_a_medium(start: Any, kappa: Any, flux: Any, held: Any, **options: Any) -> Any:
+    """A coefficient at every point, also read beside it; a wall of given flux, one that is held along an array."""
+    u = fd.Field("u", grid(5, x=axis(8, periodic=True), y=axis(7)))
+    u[...] = lambda u, kappa, dt: u["t-1"] + dt * divergence(kappa, u, at="t-1")
+    u[0] = start
+    u[dict(y=0)] = fd.boundary.Neumann(lambda flux: flux)
+    u[dict(y=-1)] = lambda held: held[...]
+    return final(u, kappa=kappa, flux=flux, held=fd.along(held, "x"), **options)
+
+
+def waves(start: Any, m: Any, **options: Any) -> Any:
+    """Two older levels, speeds at every point, an insulated wall and one that holds."""
+    u = fd.Field("u", grid(7, x=axis(9), y=axis(6, periodic=True)))
+    u[...] = lambda u, m: (
+        2 * u["t-1"] - u["t-2"] + m[...] * (u["t-1", "x+1"] + u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "y+1"] ** 3)
+    )
+    u[[0, 1]] = start
+    u[dict(x=0)], u[dict(x=-1)] = 0.0, fd.boundary.Neumann(0.0)
+    return final(u, m=m, **options)
+
+
+def regions(start: Any, a: Any, q: Any, **options: Any) -> Any:
+    """Masks, a predicate of a parameter, a rule of branches, something added in a box, a ring along the first axis."""
+    u = fd.Field("u", grid(6, 6.0, x=axis(10), y=axis(9, periodic=True)))
+    u[...] = lambda u, a, t: 0.9 * u["t-1"] + 0.05 * a * jnp.tanh(t * u["t-1", "x+1"] * u["t-1", "y-1"])
+    u[dict(x=-1)] = lambda a, y: a * y
+    u[dict(x=0)] = fd.boundary.Neumann(lambda a: a)
+    u[fd.where(lambda x, y: jnp.sin(30 * x + 20 * y) > 0.3137)] = lambda u: 0.8 * u["t-1"] ** 2
+    u[3:, 2:7, 2:5] += lambda u, a: a * u["t-1", "y-2"] ** 3
+    u[fd.where(lambda x, t, q: (x > 0.513) & (t > q))] = lambda u: jnp.where(
+        u["t-1"] > 0.1, u["t-1"] * u["t-1"], jnp.abs(u["t-1", "y-1"])
+    )
+    u[0] = start
+    return final(u, a=a, q=q, **options)
+
+
+def stages(start: Any, a: Any, wall: Any, **options: Any) -> Any:
+    """Four stages along one axis, a coefficient that changes within the step, a wall that is read back."""
+    u = fd.Field("u", grid(5, 0.1, x=axis(9)))
+    u[...] = fd.rate(lambda u, a, t, x: -u[...] * (u["x+1"] - u["x-1"]) + a * t * x * jnp.sin(u[...]))
+    u[0] = start
+    u[dict(x=0)] = fd.boundary.Robin(1.0, 2.0, lambda wall: wall)
+    u[dict(x=-1)] = 0.3
+    return final(u, a=a, wall=wall, stepper=RK4(), **options)
+
+
+CASES: dict[str, tuple[Final, list[Any]]] = {
+    "burgers": (burgers, [normal(9, 7), normal(9, 7), 0.05]),
+    "gray_scott": (gray_scott, [0.6 + 0.1 * normal(8, 6), 0.2 + 0.1 * normal(8, 6), 0.04, 0.06]),
+    "heat": (heat_in_a_medium, [normal(8, 7), 1.0 + 0.1 * normal(8, 7), 0.3, normal(8)]),
+    "waves": (waves, [0.1 * normal(9, 6), 0.1 + 0.01 * normal(9, 6)]),
+    "regions": (regions, [normal(10, 9), 0.7, 2.5]),
+    "stages": (stages, [normal(9), 0.4, 0.2]),
+}
+
+
+@pytest.fixture
+def portable_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derivatives by the portable kernel are an error."""
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("the portable kernel was asked for a derivative")
+
+    monkeypatch.setattr(_derivative, "portable", refuse)
+    monkeypatch.setattr(_pull, "portable", refuse)
+
+
+def pulled(function: Final, given: list[Any], **options: Any) -> Any:
+    """The cotangents of all that is given, of random cotangents of the result."""
+
+    def total(*values: Any) -> Any:
+        weights = np.random.default_rng(3)
+        found = function(*values, **options)
+        return sum(jnp.sum(one * jnp.asarray(weights.normal(size=one.shape))) for one in found)
+
+    return jax.jit(jax.grad(total, argnums=tuple(range(len(given)))))(*given)
+
+
+def agree(found: Any, wanted: Any, tolerance: float = 1e-13) -> None:
+    """Every array to a part of its largest value."""
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        scale = max(1.0, float(jnp.max(jnp.abs(other))))
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cotangents_of_everything(name: str, portable_forbidden: None) -> None:
+    function, given = CASES[name]
+    wanted = pulled(function, given, kernel="slices")
+    agree(pulled(function, given, kernel="native"), wanted)
+    assert all(np.any(np.asarray(one)) for one in wanted[: 2 if name == "regions" else None])
+
+
+def wide(periodic: bool) -> Case:
+    """Rows for two tiles; something of two levels, not linear, with a coefficient that is read beside the point."""
+    u = fd.Field("u", grid(7, x=axis(130, periodic=periodic), y=axis(5)))
+    u[...] = lambda u, k, a: (
+        0.6 * u["t-1"] + 0.2 * u["t-2"] + a * k["x+1"] * u["t-1", "x-2"] * u["t-1", "x+1"] - 0.1 * u["t-1", "y+1"] ** 2
+    )
+    u[[0, 1]] = lambda x, y: jnp.sin(7 * x * y)
+    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.1)
+    if not periodic:
+        u[dict(x=[0, -1])] = fd.boundary.Antisymmetric()
+    return case_of(u, k=normal(130, 5), a=0.2)
+
+
+def gradient_of(case: Case, advance: Callable[..., Any]) -> Any:
+    """Of a sum over all levels kept after the march, by the state before it and by all real profiles and numbers."""
+    profiles = {name: one for name, one in case.arrays.profiles.items() if jnp.issubdtype(one.dtype, jnp.inexact)}
+    wholes = {name: one for name, one in case.arrays.wholes.items() if name not in ("times", "dt")}
+
+    def total(levels: Any, moved: Any) -> Any:
+        arrays = Arrays({**case.arrays.profiles, **moved[0]}, {**case.arrays.wholes, **moved[1]}, case.arrays.consts)
+        random, found, parts = np.random.default_rng(3), advance(arrays, levels), []
+        for one in case.structure.carried:
+            inside = tuple(slice(a, a + n) for a, n in zip(one.lower, one.shape, strict=True))
+            parts += [jnp.sum(held[inside] * random.normal(size=one.shape)) for held in found[one.name]]
+        return sum(parts)
+
+    levels = jax.jit(case.begin)(case.arrays)
+    by_levels, moved = jax.jit(jax.grad(total, argnums=(0, 1)))(levels, (profiles, wholes))
+    # Rows counted round leave nothing on ghosts, of which the portable kernel leaves some: both mean the same.
+    before = jax.vjp(
+        lambda given: case.begin(replace(case.arrays, profiles={**case.arrays.profiles, **given})), profiles
+    )
+    return before[1](by_levels), moved
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_tiles_and_several_levels_a_pass(periodic: bool, portable_forbidden: None) -> None:
+    case = wide(periodic)
+    wanted = gradient_of(case, lambda arrays, levels: get("march", "slices")(case.call, arrays, levels, case.start))
+    for tiling in (Tiling(1, 1, 1), Tiling(3, 2, 2)):
+        found = gradient_of(case, lambda arrays, levels, t=tiling: march(case.call, arrays, levels, case.start, t))
+        agree(found, wanted)
+
+
+def test_a_level_is_kept_for_each_step_and_nothing_else() -> None:
+    case = case_of(burgers_fields(normal(9, 7), normal(9, 7)), nu=0.05)
+
+    def held(steps: int) -> int:
+        call = replace(case.call, steps=steps)
+        pull = jax.eval_shape(lambda held: jax.vjp(partial(march, call, case.arrays, start=1), held)[1], levels)
+        return sum(one.size * one.dtype.itemsize for one in jax.tree.leaves(pull))
+
+    levels = jax.eval_shape(case.begin, case.arrays)
+    state = sum(one.size * one.dtype.itemsize for one in jax.tree.leaves(levels))
+    assert held(30) - held(10) == 20 * state
+
+
+def test_derivatives_of_gradients() -> None:
+    function, given = CASES["gray_scott"]
+
+    def along(kernel: str) -> Any:
+        def gradient(*values: Any) -> Any:
+            return pulled(function, list(values), kernel=kernel)
+
+        moved = [jnp.cos(3.0 * jnp.asarray(one)) for one in given]
+        return jax.jvp(gradient, tuple(map(jnp.asarray, given)), tuple(moved))[1]
+
+    agree(along("native"), along("slices"), 1e-12)
+
+
+def test_under_vmap(portable_forbidden: None) -> None:
+    function, given = CASES["stages"]
+    walls = jnp.array([0.1, 0.3])
+
+    def gradient(wall: Any) -> Any:
+        return pulled(function, [*given[:2], wall], kernel="native")
+
+    found = jax.vmap(gradient)(walls)
+    for k, wall in enumerate(walls):
+        agree(jax.tree.map(lambda one, k=k: one[k], found), gradient(wall))
+
+
+@pytest.mark.parametrize("adjoint", [fd.adjoint.Checkpointed(), fd.adjoint.Checkpointed(levels=2)])
+def test_through_checkpoints(adjoint: Any) -> None:
+    function, given = CASES["waves"]
+    agree(pulled(function, given, kernel="native", adjoint=adjoint), pulled(function, given, kernel="slices"))
+
+
+def test_what_changes_along_time_is_left_to_the_portable_kernel() -> None:
+    def forced(start: Any, force: Any, a: Any, **options: Any) -> Any:
+        u = fd.Field("u", grid(5, x=axis(6), y=axis(5)))
+        u[...] = lambda u, force, a: u["t-1"] * (1 - a * u["t-1", "x-1"]) + force[...]
+        u[0] = start
+        u[dict(x=[0, -1])] = 0.1
+        return final(u, force=fd.along(force, "t"), a=a, **options)
+
+    given = [normal(6, 5), normal(6), 0.1]
+    agree(pulled(forced, given, kernel="native"), pulled(forced, given, kernel="slices"))
