@@ -15,13 +15,17 @@ from .._march_call import MarchCall
 from .._slices import write
 from ._march import Tiling, layout_of, pulled_of, run, shared_arrays
 from ._march import refusal as refusal
-from ._operands import Pull
+from ._operands import Levels, Pull
 from ._program import Program
-from ._pull import levels_of, portable, pull_back, without_ghost_rows
+from ._pull import portable, pull_back, without_ghost_rows
 
 Held = Mapping[str, tuple[jax.Array, ...]]
 Static = tuple[MarchCall, Tiling | None, Any]
 """A march, its tiling, and the tree of its arrays."""
+Writing = tuple[MarchCall, Tiling | None, Any, Levels]
+"""The same, and what it writes down."""
+FEW_BYTES = 2**22
+"""Levels that are written down sooner than a march is done twice."""
 
 
 def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
@@ -51,20 +55,36 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     Where there is neither, both are the portable kernel's.
     """
     call, _, form = static
-    result = _march(static, *primals)
     names = _leaf_names(form, primals[0])
     used = shared_arrays(call, "march", form.unflatten(primals[0]))
     places = tuple(k for k, t in enumerate(tangents[0]) if _moves(t) and names[k] in used)
     if not places and refusal(call, "adjoint") is None:
-        return result, _along_affine(static, primals, tangents[1])
+        return _march(static, *primals), _along_affine(static, primals, tangents[1])
     pull = Pull(tuple(sorted(names[k] for k in places)))
     if refusal(call, pull) is None:
-        return result, _along_any(static, pull, [names[k] for k in places], places, primals, tangents, result)
+        return _along_any(static, pull, [names[k] for k in places], places, primals, tangents)
     moved = jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero)
-    return result, jax.jvp(partial(portable, call, form), tuple(primals), moved)[1]
+    return _march(static, *primals), jax.jvp(partial(portable, call, form), tuple(primals), moved)[1]
 
 
 _march.defjvp(_push, symbolic_zeros=True)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _march_writing(writing: Writing, leaves: list[Any], state: list[Any], start: Any) -> tuple[list[Any], list[Any]]:
+    """The march, and the levels that it writes down on its way; they count as constants where it is differentiated."""
+    call, tiling, form, levels = writing
+    found = run(call, levels, form.unflatten(leaves), state, start, tiling)
+    return found[: len(state)], found[len(state) :]
+
+
+def _push_writing(writing: Writing, primals: Any, tangents: Any) -> Any:
+    out, moved = _push(writing[:3], primals, tangents)
+    stacks = _march_writing(writing, *primals)[1]
+    return (out, stacks), (moved, [jnp.zeros_like(one) for one in stacks])
+
+
+_march_writing.defjvp(_push_writing, symbolic_zeros=True)
 
 
 def _along_affine(static: Static, primals: Any, tangents: Any) -> list[Any]:
@@ -84,13 +104,12 @@ def _along_affine(static: Static, primals: Any, tangents: Any) -> list[Any]:
 
 
 def _along_any(
-    static: Static, pull: Pull, names: list[str], places: tuple[int, ...], primals: Any, tangents: Any, result: Any
-) -> list[Any]:
-    """Along the leaves at some places, of these names, and along the state."""
+    static: Static, pull: Pull, names: list[str], places: tuple[int, ...], primals: Any, tangents: Any
+) -> tuple[list[Any], list[Any]]:
+    """The march, and its tangent along the leaves at some places, of these names, and along the state."""
     call, tiling, form = static
     leaves, state, start = primals
-    levels = pulled_of(call, pull).levels
-    stacks = levels_of((*static, levels), leaves, state, start) if levels.names else []
+    result, stacks = _marched(static, pulled_of(call, pull).levels, primals)
     kept, tree = jax.tree.flatten((leaves, state, start, stacks))
 
     def forward(held: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
@@ -109,7 +128,21 @@ def _along_any(
         return pull_back(static, *tree.unflatten(held), list(cotangents))
 
     moving = [*(tangents[0][k] for k in places), *map(_instantiated, tangents[1])]
-    return linear_map(forward, backward, kept, moving, result)
+    return result, linear_map(forward, backward, kept, moving, result)
+
+
+def _marched(static: Static, levels: Levels, primals: Any) -> tuple[list[Any], list[Any]]:
+    """The march, and levels on its way: at once where they are few bytes.
+
+    Else apart: where only the march is wanted (a block of checkpoints, a tangent), none is written.
+    """
+    writing = *static, levels
+    if not levels.names:
+        return _march(static, *primals), []
+    size = sum(one.size * one.dtype.itemsize for one in primals[1])
+    if size * static[0].steps <= FEW_BYTES:
+        return _march_writing(writing, *primals)
+    return _march(static, *primals), _march_writing(writing, *primals)[1]
 
 
 def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:

@@ -15,6 +15,8 @@ from .._cache import cache_folder
 
 _FORM = "1"
 """Changes when what stands in the files does."""
+SPEED = 3
+"""How much LLVM optimises: 0 to 3."""
 _engines: list[Any] = []
 
 
@@ -30,7 +32,8 @@ def _machine() -> Any:
 
 def object_key(source: str) -> str:
     """What tells a module's machine code from others: its text, the processor and the compiler's version."""
-    about = (_FORM, llvmlite.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    about = (_FORM, str(SPEED), llvmlite.__version__, *processor)
     return hashlib.sha256("\0".join((*about, source)).encode()).hexdigest()
 
 
@@ -53,9 +56,9 @@ def _compile(source: str) -> bytes:
     machine = _machine()
     module = binding.parse_assembly(source)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
-    options.loop_interleaving = options.loop_unrolling = True
+    options = binding.create_pipeline_tuning_options(speed_level=SPEED)
+    options.loop_vectorization = options.slp_vectorization = SPEED > 1
+    options.loop_interleaving = options.loop_unrolling = SPEED > 1
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     passes.run(module, builder)

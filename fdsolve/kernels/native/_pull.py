@@ -1,4 +1,4 @@
-"""The pull of cotangents through a march by generated code, and the levels that it reads."""
+"""The pull of cotangents through a march by generated code."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,30 +10,12 @@ import jax.numpy as jnp
 from .._march_call import MarchCall
 from .._registry import get
 from ._march import Tiling, axes_of, layout_of, pulled_of, run
-from ._operands import Levels, Pull, stack_name
+from ._operands import Pull, stack_name
 from ._program import Program
 from ._sums import gather_sums, start_sums
 
-Writing = tuple[MarchCall, Tiling | None, Any, Levels]
-"""A march, its tiling, the tree of its arrays, and what it writes down."""
 Pulling = tuple[MarchCall, Tiling | None, Any, Pull, tuple[str, ...], tuple[int, ...]]
 """A march, its tiling, the tree of its arrays, what is pulled, the names and places of the leaves that move."""
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def levels_of(static: Writing, leaves: list[jax.Array], state: list[jax.Array], start: jax.Array) -> list[jax.Array]:
-    """The levels of some arrays along a march, each stacked, the oldest first.
-
-    They count as constants where this is differentiated: what is made of them is differentiated by the rest.
-    """
-    call, tiling, form, levels = static
-    return run(call, levels, form.unflatten(leaves), state, start, tiling)[len(state) :]
-
-
-@levels_of.defjvp
-def _push_levels(static: Writing, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    found = levels_of(static, *primals)
-    return found, [jnp.zeros_like(one) for one in found]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
