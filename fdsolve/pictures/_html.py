@@ -38,10 +38,16 @@ def table(rows: Iterable[Sequence[object]], head: Sequence[object] | None = None
         cells = "".join(f'<th style="{_HEAD}">{text(cell)}</th>' for cell in head)
         parts.append(f'<tr style="background: none;">{cells}</tr>')
     for row in rows:
-        cells = "".join(f'<td style="{_CELL}">{text(cell)}</td>' for cell in row)
+        cells = "".join(f'<td style="{_CELL}{_whole(cell)}">{text(cell)}</td>' for cell in row)
         parts.append(f'<tr style="background: none;">{cells}</tr>')
-    style = "border-collapse: collapse; border: none; margin: 0.2em 0 0.4em 0; color: inherit; background: none;"
+    style = "border-collapse: collapse; border: none; margin: 0.2em 0 0.4em 0; font: inherit; color: inherit;"
+    style += " background: none;"
     return Html(f'<div style="overflow-x: auto;"><table style="{style}">{"".join(parts)}</table></div>')
+
+
+def _whole(cell: object) -> str:
+    """Keeps short texts, such as ranges and shapes, on one line."""
+    return " white-space: nowrap;" if not isinstance(cell, Html) and len(str(cell)) < 24 else ""
 
 
 def details(summary: object, body: object, *, is_open: bool = False) -> Html:

@@ -18,7 +18,9 @@ from ._names import time_coordinate
 from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
 
 CONVENTIONS = "CF-1.11"
-FIRST_NAMES = ("Conventions", "source", "plan")
+_ANGLES = ("angle", "colatitude", "azimuth")
+"""What an axis measures in radians."""
+FIRST_NAMES = ("Conventions", "title", "source", "plan")
 """Attributes of every Dataset; a parameter of such a name is written as `parameter_<name>`."""
 
 
@@ -61,8 +63,8 @@ def _parts(plan: Plan, showing: Showing, coords: dict[str, Any], first: list[str
         called = {axis: f"{axis}_face" if axis in one.layout.faces else axis for axis in grid.space}
         for step in part.steps:
             if isinstance(step, Cut):
-                kept = step.start if step.drop else slice(step.start, step.stop, step.step)
-                cut = cut.isel({called[step.axis]: kept})
+                dim, kept = called[step.axis], slice(step.start, step.stop, step.step)
+                cut = _at_point(cut, dim, step.start) if step.drop else cut.isel({dim: kept})
                 continue
             for axis in step.axes:
                 cut = _as_one_cell(cut, called[axis])
@@ -75,6 +77,13 @@ def _parts(plan: Plan, showing: Showing, coords: dict[str, Any], first: list[str
         found.append(xr.Dataset({one.name: (dims, np.asarray(history[one.name]), attributes)}, left))
     merged = xr.merge(found, compat="no_conflicts", join="outer") if len(found) > 1 else found[0]
     return merged.assign_attrs({"Conventions": CONVENTIONS, **plan_attributes(plan)})
+
+
+def _at_point(coords: xr.Dataset, dim: str, index: int) -> xr.Dataset:
+    """Coordinates at one point of a dimension, which has no cell any more."""
+    at = coords[dim].isel({dim: index})
+    attributes = {name: value for name, value in at.attrs.items() if name != "bounds"}
+    return coords.drop_dims(dim).assign_coords({dim: ((), at.values, attributes)})
 
 
 def _as_one_cell(coords: xr.Dataset, dim: str) -> xr.Dataset:
@@ -127,9 +136,12 @@ def space_coordinates(grid: Grid, axis: str, face: bool) -> dict[str, Any]:
 def axis_attributes(grid: Grid, axis: str) -> dict[str, Any]:
     """Units, CF's letter of the axis, and what the declaration gives besides."""
     owner: Axis = grid.space_axis(axis)
-    attributes: dict[str, Any] = {"units": owner.units} if owner.units else {}
+    units = owner.units or ("rad" if owner.metric in _ANGLES else None)
+    attributes: dict[str, Any] = {"units": units} if units else {}
     attributes["long_name"] = f"{axis} ({owner.metric})" if owner.metric else axis
     letter = letters_of(grid).get(axis)
+    if letter == "Z" and not units:
+        letter = None  # what CF takes for a height has units
     if letter is not None:
         attributes["axis"] = letter
     if letter == "Z":
@@ -139,7 +151,9 @@ def axis_attributes(grid: Grid, axis: str) -> dict[str, Any]:
 
 def plan_attributes(plan: Plan) -> dict[str, Any]:
     """What was solved and with what: versions, the plan, the rules, and the parameters that fit into attributes."""
-    attributes: dict[str, Any] = {"source": versions(), "plan": str(plan)}
+    problem = plan.problem
+    title = f"{', '.join(problem.names)} over {', '.join(problem.scope.grid.names)}"
+    attributes: dict[str, Any] = {"title": title, "source": versions(), "plan": str(plan)}
     for name, assignments in plan.problem.assignments.items():
         attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)
     for name, value in plan.parameters.items():

@@ -20,7 +20,9 @@ def make_histories(
     if made.structure.saves_last_only:
         return LastLevel(finals, made.problem.scope.grid.time is not None), finals
     for name, array in history.items():
-        if made.save.interpolates:
+        if made.problem.scope.grid.time is None:
+            array = array[0]
+        elif made.save.interpolates:
             share = jnp.asarray(made.save.share, jnp.zeros((), array.dtype).real.dtype)
             share = share.reshape((-1,) + (1,) * (array.ndim - 1))
             left, right = jnp.asarray(made.save.left), jnp.asarray(made.save.right)
@@ -35,7 +37,7 @@ def mark_holes(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax
     """A field, whole, with nan inside holes, of a fixed shape or `hidden` by parameters; integers keep their zeros."""
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         return array
-    mask = _holes(made, name, hidden)
+    mask = holes_of(made, name, hidden)
     return array if mask is None else jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)
 
 
@@ -43,7 +45,7 @@ def mark_shown(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax
     """What was kept of a field with nan inside holes; means and extremes leave holes out and have none."""
     if made.structure.showing is None:
         return mark_holes(made, name, array, hidden)
-    one, mask = made.structure.showing.of(name), _holes(made, name, hidden)
+    one, mask = made.structure.showing.of(name), holes_of(made, name, hidden)
     if one.weighted or mask is None or not jnp.issubdtype(array.dtype, jnp.inexact):
         return array
     axes = list(made.problem.scope.grid.space)
@@ -57,7 +59,7 @@ def mark_shown(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax
     return jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)
 
 
-def _holes(made: Plan, name: str, hidden: Mapping[str, jax.Array]) -> Any:
+def holes_of(made: Plan, name: str, hidden: Mapping[str, jax.Array]) -> Any:
     """Where the holes of a field are; None where it has none."""
     points, shape = made.holes[name], made.structure.array(name).shape
     mask = None if points.empty else points.to_mask(Box.of_shape(shape))

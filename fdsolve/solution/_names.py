@@ -26,9 +26,8 @@ def time_coordinate(plan: Plan, times: np.ndarray) -> xr.Variable:
     """The coordinate of the time axis for a Dataset, as datetimes where the axis has `since=`."""
     time, name = plan.problem.scope.grid.time, plan.problem.scope.grid.time_name
     assert time is not None
-    attributes = {"long_name": "time", "axis": "T"}
-    if time.since is None:
-        return xr.Variable(name, times, {**({"units": time.units} if time.units else {}), **attributes})
+    if time.since is None:  # no `axis`: CF knows a time by its date of reference, and this one has none
+        return xr.Variable(name, times, {**({"units": time.units} if time.units else {}), "long_name": "time"})
     levels = time.datetimes()
     position = np.clip((times - time.start) / time.step, 0.0, time.num - 1)
     left = np.floor(position + 1e-6).astype(int)
@@ -36,7 +35,8 @@ def time_coordinate(plan: Plan, times: np.ndarray) -> xr.Variable:
     step = (levels[np.minimum(left + 1, time.num - 1)] - levels[left]).astype("int64")
     values = levels[left] + np.round(share * step).astype("int64").astype("timedelta64[ns]")
     exact = time_units(levels[0], *np.unique(np.diff(levels)))
-    return xr.Variable(name, values, {"standard_name": "time", **attributes}, encoding=exact)
+    attributes = {"standard_name": "time", "long_name": "time", "axis": "T", "units_metadata": "leap_seconds: none"}
+    return xr.Variable(name, values, attributes, encoding=exact)
 
 
 def in_units(plan: Plan, arrays: Mapping[str, jax.Array], name: Any, shown: bool = False) -> Any:

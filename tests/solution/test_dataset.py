@@ -35,12 +35,14 @@ def check_cf(data):
             letter = one.attrs.get("axis")
             assert letter in (None, "X", "Y", "Z", "T")
             letters[letter] = letters.get(letter, 0) + 1
-            assert ("positive" in one.attrs) == (letter == "Z")
+            assert ("positive" in one.attrs) == (letter == "Z") and (letter != "Z" or "units" in one.attrs)
+            assert (letter == "T") == (one.dtype.kind == "M")  # a time is known by its date of reference
         if (bounds := one.attrs.get("bounds")) is not None:
             edges = data[bounds]
-            assert edges.dims == (name, "bnds") and edges.sizes["bnds"] == 2 and not edges.attrs
-            assert (edges[:, 0] <= one).all() and (one <= edges[:, 1]).all()
-            np.testing.assert_array_equal(edges.values[1:, 0], edges.values[:-1, 1])
+            assert edges.dims == (*one.dims, "bnds") and edges.sizes["bnds"] == 2 and not edges.attrs
+            lower, upper = edges.values[..., 0], edges.values[..., 1]
+            assert (lower <= one.values).all() and (one.values <= upper).all()
+            np.testing.assert_array_equal(lower.reshape(-1)[1:], upper.reshape(-1)[:-1])
     for name, one in data.variables.items():
         assert one.attrs.get("units", "") is not None and str(name).isidentifier()
         assert all(value is not None for value in one.attrs.values())
@@ -115,6 +117,20 @@ def test_a_grid_without_time_with_a_hole_and_vertical_axis(tmp_path):
         with fd.open_dataset(path) as back:
             xr.testing.assert_identical(back, data)
             assert back.w.dtype == complex
+
+
+def test_what_a_save_took_has_cells_methods_and_units():
+    disc = dict(
+        r=fd.Axis(0.0, 1.0, 2, cells=True, metric="radius"), q=fd.Axis(0.0, 2 * np.pi, 4, periodic=True, metric="angle")
+    )
+    grid = fd.Grid(z=fd.Axis(0.0, 2.0, 3, units="m"), **disc)
+    u = fd.Field("u", grid, units="K", attrs=dict(standard_name="air_temperature"))
+    u[...] = lambda z: z
+    found = fd.solve(u, save=fd.final().isel(q=1).integral("z").mean("r")).to_xarray()
+    check_cf(found)
+    assert found.u.attrs == {"units": "K m", "long_name": "u", "cell_methods": "z: sum r: mean"} and float(found.u) == 2
+    assert found.q.attrs["units"] == "rad" and "bounds" not in found.q.attrs and "q_bnds" not in found
+    np.testing.assert_array_equal(found.z_bnds, [0.0, 2.0])
 
 
 def test_receivers_are_time_series(tmp_path):
