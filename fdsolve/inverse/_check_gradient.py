@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -38,7 +39,10 @@ class Row:
 
 @dataclass(frozen=True)
 class GradientTable:
-    """The rows of a test of gradients, true where none fails; `notes` says where there is no derivative."""
+    """The rows of a test of gradients, true where none fails.
+
+    `notes` says where there is no derivative, or none but zero.
+    """
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
@@ -103,7 +107,20 @@ def check_gradient(
     eps = float(np.finfo(point.vector.dtype).eps)
     rows = [_judge(one, name, first, limits, eps) for one, name in zip(measured, along, strict=True)]
     notes = point.explain() if any(row.verdict == "kink" or "not finite" in row.reason for row in rows) else ()
-    return GradientTable(tuple(rows), tuple(notes))
+    return GradientTable(tuple(rows), (*notes, *_silent(point, measured)))
+
+
+def _silent(point: "_Point", measured: "list[_Measured]") -> list[str]:
+    """Tells of parameters by which the gradient is zero in every entry, whatever the direction."""
+    ends = np.cumsum([0, *point.leaves.values()])
+    parts = dict(zip(point.leaves, pairwise(ends), strict=True))
+    names = [name for name, (a, b) in parts.items() if not any(one.gradient[a:b].any() for one in measured)]
+    if not names:
+        return []
+    return [
+        f"The gradient by {', '.join(names)} is zero: f does not depend on it there, or comparisons, floor or "
+        f"stop_gradient hide it."
+    ]
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,7 @@ class _Measured:
     both: np.ndarray  # ‖f(x + hv) + f(x − hv) − 2f(x)‖
     mismatch: float
     derivative_is_finite: bool
+    gradient: np.ndarray  # Jᵀw
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +212,7 @@ class _Point:
                 value, change = values[k], forward[k]
                 ups = abs(change @ dual - vector @ back[k])
                 ups /= max(np.linalg.norm(change) * np.linalg.norm(dual), np.finfo(float).tiny)
-            found.append(_compare(value, change, ups, steps, bool(np.isfinite(back[k]).all())))
+            found.append(_compare(value, change, ups, steps, back[k]))
         return found
 
     def _pull(self, dual: jax.Array) -> jax.Array:
@@ -227,7 +245,7 @@ class _Point:
         return notes
 
 
-def _compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, finite: bool) -> _Measured:
+def _compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, back: np.ndarray) -> _Measured:
     """Norms of the remainders."""
     middle, up, down = values[0], values[1 : len(steps) + 1], values[len(steps) + 1 :]
     norm = lambda a: np.linalg.norm(a, axis=-1)  # noqa: E731
@@ -238,7 +256,8 @@ def _compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.
         norm(down - middle + steps[:, None] * change),
         norm(up + down - 2 * middle),
         float(mismatch),
-        finite and bool(np.isfinite(change).all()),
+        bool(np.isfinite(back).all() and np.isfinite(change).all()),
+        back,
     )
 
 

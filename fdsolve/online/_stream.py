@@ -10,6 +10,7 @@ import numpy as np
 from ..adjoint import check_window, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
+from ..stencil import depends_on
 from ._declared import Declared, declare
 
 
@@ -85,7 +86,9 @@ class Stream:
     def step(self, data: Any = None) -> Step:
         """One step on. `data` goes to the loss; a dict may hold values of `inputs` by name, which go to the rules.
 
-        Raises DeclarationError for data of another form than before, RunError at the end of the time axis.
+        Raises DeclarationError for data of another form than before and for a loss that does not depend on the
+        fields, RunError at the end of the time axis and where nan in the data get into the loss or its gradient; then
+        the step counts as not taken.
         """
         given = self._check(data)
         if self._number >= self._declared.last:
@@ -93,10 +96,14 @@ class Stream:
                 f"The time axis ends at level {self._declared.last}. Declare it longer: fd.Time(..., num=...); only "
                 f"its points take memory."
             )
-        if self._held is None:
-            self._held = self._start(given, data)
+        before = self._held
+        if before is None:
+            before = self._start(given, data)
+            self._check_loss(before, data)
         number = jnp.asarray(self._number + 1, jnp.int32)
-        self._held, found = self._advance(self._held, number, given, data)
+        held, found = self._advance(before, number, given, data)
+        self._check_missing(found, data)
+        self._held = held
         self._number += 1
         return found
 
@@ -150,6 +157,35 @@ class Stream:
         update = self._declared.update
         fields = self._declared.look(update.packing.unpack(held["state"], held["aside"]))
         return held, Step(fields, loss, update.by_name(held["gradient"]))
+
+    def _check_loss(self, held: Mapping[str, Any], data: Any) -> None:
+        """Refuses a loss on which the fields have no influence, whose gradient would be zero for ever."""
+        measure = self._follower.measure
+        traced = jax.make_jaxpr(lambda state, values: measure(state, held["aside"], values))(held["state"], data)
+        count, inner = len(jax.tree.leaves(held["state"])), traced.jaxpr
+        marks = [False] * len(inner.constvars) + [k < count for k in range(len(inner.invars))]
+        if not depends_on(inner, marks)[0]:
+            raise DeclarationError(
+                "fd.online: the loss does not depend on the fields, and no gradient comes of it. Write it by "
+                'state["..."], as in loss=lambda state, data: jnp.sum((state["u"] - data) ** 2).'
+            )
+
+    def _check_missing(self, found: Step, data: Any) -> None:
+        """Refuses data whose nan get into the loss; looked at only where there are any."""
+        missing = [
+            jax.tree_util.keystr(path)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(data)
+            if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+            and bool((jnp if isinstance(leaf, jax.Array) else np).isnan(leaf).any())
+        ]
+        if not missing or all(np.isfinite(np.asarray(one)).all() for one in (found.loss, *found.gradient.values())):
+            return
+        where = "the data" if missing == [""] else f"data{missing[0]}"
+        raise RunError(
+            f"step: {where} hold nan, and they get into the loss or its gradient at level {self._number + 1}; the step "
+            f"is not taken. Leave out what is missing before it is used: known = jnp.where(jnp.isnan(data), 0, data), "
+            f"and in the loss jnp.where(jnp.isnan(data), 0, u - known)."
+        )
 
     def _check(self, data: Any) -> dict[str, Any]:
         """The inputs among the data."""

@@ -5,7 +5,7 @@ the oldest becomes the next spare. Unrolled by as many steps as there are arrays
 each turn of the loop, so that XLA copies none of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import lcm, prod
@@ -21,7 +21,8 @@ from ..planning import Segment, Structure, pieces_of
 from ._level import make_level
 from ._logs import Log, solves_of, start_logs
 from ._prepare import prepare_stages, prepare_systems
-from ._record import Records, recorded, start_records
+from ._record import recorded, start_records
+from ._saves import Advance, Carry, Keep, Leap, find_gaps, march_flagged, march_leaping, march_saving
 from ._shown import Saved, interiors, keep, shown, start_means, without_means
 from ._state import State
 from ._system import System
@@ -31,11 +32,6 @@ from ._undo import adjoint_of
 MAX_RUNS = 8
 MIN_UNROLLED_POINTS = 2**14
 MAX_UNROLLED_PIECES = 48
-Carry = tuple[State, Records]
-Keep = Callable[[Carry], tuple[Carry, Saved]]
-"""What is kept of a level that is saved, and the carry that goes on."""
-Advance = Callable[[Carry, Any, int], Carry]
-"""Marches from a level on by a number of levels."""
 
 
 def begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Carry, jax.Array]:
@@ -186,22 +182,26 @@ def _run_segment(
 ) -> tuple[Carry, list[Saved]]:
     """Advances through a segment in runs between saves; returns the saved levels in order."""
     wanted = [n for n in structure.saved_levels if segment.start <= n < segment.stop]
-    gaps = _gaps(segment.start, wanted)
+    gaps = find_gaps(segment.start, wanted)
     saved: list[Saved] = []
     at = segment.start
     step, turn, advance = marcher(structure, segment, arrays, axes, prepared, systems)
+    leap: Leap | None = None
     if structure.adjoint is not None:
-        turn, advance = 1, _by_adjoint(structure, segment, arrays, axes, prepared, systems)
+        turn, (advance, leap) = 1, _by_adjoint(structure, segment, arrays, axes, prepared, systems)
     if turn > 1:
         carry = (with_spare(carry[0]), carry[1])
     keeping: Keep = partial(keep, structure, axes, arrays)
-    if len(gaps) > MAX_RUNS:
-        carry, kept = _march_flagged(keeping, step, carry, segment, wanted, turn)
+    if len(gaps) > MAX_RUNS and leap is not None:
+        carry, kept = march_leaping(keeping, leap, carry, at, wanted)
         saved.append(kept)
-        at = segment.stop
-        gaps = []
+        at, gaps = wanted[-1] + 1, []
+    if len(gaps) > MAX_RUNS:
+        carry, kept = march_flagged(keeping, step, carry, segment, wanted, turn)
+        saved.append(kept)
+        at, gaps = segment.stop, []
     for gap, count in gaps:
-        carry, kept = _march_saving(keeping, advance, carry, at, gap, count, turn)
+        carry, kept = march_saving(keeping, advance, carry, at, gap, count, turn)
         saved.append(kept)
         at += gap * count
     if at < segment.stop:
@@ -223,8 +223,11 @@ def marcher(
 
 def _by_adjoint(
     structure: Structure, segment: Segment, arrays: Arrays, axes: tuple[str, ...], prepared: Any, systems: Systems
-) -> Advance:
-    """The march of a segment under its adjoint; all arrays that steps use are handed to it."""
+) -> tuple[Advance, Leap | None]:
+    """The march of a segment under its adjoint, and by numbers of levels known at run time where it keeps not all.
+
+    All arrays that steps use are handed to it.
+    """
     keys = tuple(systems)
 
     def step(consts: Any, carry: Carry, number: Any) -> Carry:
@@ -249,21 +252,10 @@ def _by_adjoint(
         own = adjoint if 2 * count > total else adjoint.repeated()
         return own.march(step, consts, carry, start, count, quick)
 
-    return march
-
-
-def _gaps(start: int, wanted: Sequence[int]) -> list[tuple[int, int]]:
-    """Steps to each saved level in runs: (steps between, how many times)."""
-    runs: list[tuple[int, int]] = []
-    last = start - 1
-    for level in wanted:
-        gap = level - last
-        if runs and runs[-1][0] == gap:
-            runs[-1] = (gap, runs[-1][1] + 1)
-        else:
-            runs.append((gap, 1))
-        last = level
-    return runs
+    if adjoint.keeps_all:
+        return march, None
+    one = adjoint.repeated()
+    return march, Leap(consts, lambda own, carry, start, count: one.march(step, own, carry, start, count, quick))
 
 
 def _step(
@@ -359,46 +351,3 @@ def turn_of(structure: Structure, segment: Segment) -> int:
     largest = max(prod(one.shape) for one in structure.arrays)
     pays = largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES
     return turn if pays and segment.stop - segment.start > 1 else 1
-
-
-def _march_saving(
-    keeping: Keep, advance: Advance, carry: Carry, start: int, gap: int, count: int, turn: int
-) -> tuple[Carry, Saved]:
-    """`count` times `gap` steps, the level after each kept."""
-
-    def body(c: Carry, k: Any) -> tuple[Carry, Saved]:
-        return keeping(advance(c, start + k * gap, gap))
-
-    if count == 1:
-        carry, kept = body(carry, 0)
-        return carry, {name: array[None] for name, array in kept.items()}
-    return lax.scan(body, carry, jnp.arange(count), unroll=min(turn, count) if gap == 1 else 1)
-
-
-def _march_flagged(
-    keeping: Keep, step: Any, carry: Carry, segment: Segment, wanted: Sequence[int], turn: int
-) -> tuple[Carry, Saved]:
-    """Irregular saves: every level of the segment is computed in one scan, the wanted ones are written when reached."""
-    marks = set(wanted)
-    slots, at = [], 0
-    for level in range(segment.start, segment.stop):
-        slots.append(at if level in marks else -1)
-        at += level in marks
-    like = jax.eval_shape(keeping, carry)[1]
-    history = {name: jnp.zeros((len(wanted), *one.shape), one.dtype) for name, one in like.items()}
-
-    def body(both: Any, entry: Any) -> tuple[Any, None]:
-        c, kept = both
-        number, slot = entry
-
-        def write(held: Any) -> Any:
-            carry, new = keeping(held[0])
-            return carry, {n: lax.dynamic_update_index_in_dim(held[1][n], new[n], slot, 0) for n in held[1]}
-
-        return lax.cond(slot >= 0, write, lambda held: held, (step(c, number), kept)), None
-
-    levels = jnp.arange(segment.start, segment.stop)
-    (carry, history), _ = lax.scan(
-        body, (carry, history), (levels, jnp.asarray(slots, jnp.int32)), unroll=min(turn, len(slots))
-    )
-    return carry, history

@@ -7,7 +7,6 @@ again. All others lose: what the first ones read of them is kept at every step, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 
 import jax
 import jax.numpy as jnp
@@ -50,10 +49,6 @@ class Reversal:
     def loses(self) -> bool:
         """Whether there are points that are not found again."""
         return any(self.lost.values())
-
-    def values_kept(self) -> dict[str, int]:
-        """How many values are kept at every step, by field."""
-        return {name: sum(prod(box.shape) for box in boxes) for name, boxes in self.kept.items()}
 
 
 def find_reversal(structure: Structure, phase: PhaseStructure, layer: str) -> Reversal:

@@ -1,6 +1,6 @@
 """Taking steps back: levels of plain rules solved for the oldest one, and symmetric steppers with −Δt."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,8 @@ from jax.custom_derivatives import SymbolicZero
 from ..adjoint import AbstractAdjoint, AbstractWayBack, Full, Reversible, Step
 from ..errors import PlanningError
 from ..kernels import Arrays, Level, evaluate, place, selector, take_box, write
-from ..planning import PhaseStructure, Piece, Segment, Solve, Structure, index_key, pieces_of, weight_key
+from ..planning import Array, PhaseStructure, Piece, Segment, Solve, Structure, index_key, pieces_of, weight_key
+from ..region import Box, Points
 from ..stencil import ProfileRead, WholeRead
 from ._fill import complete
 from ._record import recorded
@@ -44,7 +45,7 @@ def describe_adjoint(
         return adjoint.describe(count, state_bytes)
     found = [_way_back(structure, segment, axes, adjoint.layer) for segment in structure.segments]
     ways = [way for way in found if way is not None]
-    kept = max((way.bytes_kept() for way in ways if isinstance(way, _PlainWayBack)), default=0)
+    kept = max((way.bytes_kept() for way in ways), default=0)
     beside = f"; keeps {kept} bytes at every step beside what is lost, {kept * count} in all" if kept else ""
     return adjoint.describe(count, state_bytes) + beside
 
@@ -59,7 +60,7 @@ def _way_back(
         refuse("a problem whose rules change from level to level", "a step is undone by the rules of its own level")
     phase = structure.phases[segment.phases[0]]
     if phase.rates:
-        return _stepped(structure, phase, axes)
+        return _stepped(structure, phase, axes, layer)
     return _PlainWayBack(structure, phase, axes, find_reversal(structure, phase, layer), layer == "frozen")
 
 
@@ -100,15 +101,10 @@ class _PlainWayBack(AbstractWayBack):
 
     def bytes_kept(self) -> int:
         """Bytes kept at every step."""
-        sizes = self.reversal.values_kept().items()
-        return sum(count * np.dtype(self.structure.array(name).dtype).itemsize for name, count in sizes)
+        return _bytes_of(self.structure, self.reversal.kept)
 
     def keep(self, carry: Any) -> Any:
-        state = carry[0]
-        return {
-            name: tuple(take_box(state[name][0], self.structure.array(name).origin, box) for box in boxes)
-            for name, boxes in self.reversal.kept.items()
-        }
+        return _take(self.structure, self.reversal.kept, carry[0])
 
     def back(self, consts: Any, first: Any, carry: Any, kept: Any, place: Any, number: Any) -> Any:
         (state, records), start, arrays = carry, first[0], consts[0]
@@ -152,10 +148,7 @@ class _PlainWayBack(AbstractWayBack):
                 found = place(level, piece, axes, found, storage, value)
             elif piece in reversal.lost[name] and (piece.mask is not None or piece.predicate is not None):
                 found = place(level, piece, axes, found, storage, jnp.zeros(piece.box.shape, found.dtype))
-        for box, value in zip(reversal.kept.get(name, ()), kept, strict=True):
-            found = lax.dynamic_update_slice(
-                found, value, [a - o for a, o in zip(box.start, storage.origin, strict=True)]
-            )
+        found = _put(storage, reversal.kept.get(name, ()), kept, found)
         known = {other: array for other, array in older.items() if structure.array(other).kept == storage.kept}
         known |= {n: v[storage.kept] for n, v in state.levels.items() if structure.array(n).kept > storage.kept}
         before = Level(structure, level.arrays, {**known, name: found}, {}, number, 1.0, time_of(level.arrays, number))
@@ -277,7 +270,26 @@ def _less(new: jax.Array, rest: jax.Array, weight: complex) -> jax.Array:
     return (new - rest) * np.asarray(1 / weight, new.dtype)
 
 
-def _stepped(structure: Structure, phase: PhaseStructure, axes: tuple[str, ...]) -> "_SteppedWayBack":
+def _bytes_of(structure: Structure, kept: Mapping[str, Sequence[Box]]) -> int:
+    """Bytes of the values on some boxes of fields."""
+    return sum(box.size * np.dtype(structure.array(name).dtype).itemsize for name in kept for box in kept[name])
+
+
+def _take(structure: Structure, kept: Mapping[str, Sequence[Box]], state: State) -> dict[str, tuple[jax.Array, ...]]:
+    """The newest values on some boxes of fields."""
+    origins = {name: structure.array(name).origin for name in kept}
+    return {name: tuple(take_box(state[name][0], origins[name], box) for box in boxes) for name, boxes in kept.items()}
+
+
+def _put(storage: Array, boxes: Sequence[Box], values: Sequence[jax.Array], array: jax.Array) -> jax.Array:
+    """A padded array with values on some boxes."""
+    for box, value in zip(boxes, values, strict=True):
+        start = [a - o for a, o in zip(box.start, storage.origin, strict=True)]
+        array = lax.dynamic_update_slice(array, value, start)
+    return array
+
+
+def _stepped(structure: Structure, phase: PhaseStructure, axes: tuple[str, ...], layer: str) -> "_SteppedWayBack":
     stepper = structure.stepper
     assert stepper is not None
     if not stepper.steps_back:
@@ -289,25 +301,71 @@ def _stepped(structure: Structure, phase: PhaseStructure, axes: tuple[str, ...])
         if isinstance(stage, Solve):
             refuse(f"the equations for {', '.join(stage.fields)}", "they are solved anew at every level")
         for piece in pieces_of(stage):
-            if any(read.level for read in structure.rules[piece.rule].reads):
+            memory = piece.stretched and structure.array(piece.field).hidden
+            if not memory and any(read.level for read in structure.rules[piece.rule].reads):
                 reason = "it reads older levels beside rates; write the waves as plain rules to have them undone"
                 refuse(piece.label, reason)
-    return _SteppedWayBack(structure, phase, axes)
+    return _SteppedWayBack(structure, phase, axes, _layers_kept(structure, phase, layer))
+
+
+def _layers_kept(structure: Structure, phase: PhaseStructure, layer: str) -> dict[str, tuple[Box, ...]]:
+    """What is kept of absorbing layers under a stepper: all of them, and around them as far as a step reaches.
+
+    The stages of a step read each other, so that what a step back makes of a layer spreads as far; there it is put
+    right by what was kept. Raises PlanningError for layers that are not to be kept.
+    """
+    lost = [piece for piece in phase.rates if piece.stretched]
+    if not lost:
+        return {}
+    stepper, every = structure.stepper, [*phase.rates, *(piece for stage in phase.stages for piece in pieces_of(stage))]
+    assert stepper is not None
+    if layer != "saved":
+        raise PlanningError(
+            f"Reversible(): {lost[0].label} on {lost[0].field}{lost[0].box} lies in an absorbing layer, and the stages "
+            f"of {stepper!r} read it several times in a step: it is kept whole, or not at all. Take Reversible(layer="
+            f"'saved'), which keeps it at every step; the same waves as plain rules; or Checkpointed()."
+        )
+    if lines := [piece for piece in every if piece.operation is not None]:
+        refuse(lines[0].label, "it acts on whole lines, through an absorbing layer that loses")
+    reach: dict[str, list[int]] = {}
+    for piece in every:
+        far = reach.setdefault(piece.field, [0] * piece.box.ndim)
+        for read in structure.rules[piece.rule].reads:
+            far[:] = map(max, far, map(abs, read.offset))
+    around = tuple((stepper.evaluations + 1) * (1 + sum(far)) for far in zip(*reach.values(), strict=True))
+    points = Points()
+    for piece in lost:
+        points = points.union(Points.of_box(piece.box.grow(around, around)))
+    kept = {}
+    for one in structure.carried:
+        memory = all(piece.stretched for piece in every if piece.field == one.name) and one.hidden
+        whole = Box(one.origin, tuple(n + up for n, up in zip(one.shape, one.upper, strict=True)))
+        parts = [whole] if memory else [part.box.intersect(whole) for part in points.parts]
+        kept[one.name] = tuple(box for box in parts if not box.empty)
+    return kept
 
 
 @dataclass(frozen=True, eq=False)
 class _SteppedWayBack(AbstractWayBack):
-    """Steps of a symmetric stepper."""
+    """Steps of a symmetric stepper; `kept` are the boxes that are not found again."""
 
     structure: Structure
     phase: PhaseStructure
     axes: tuple[str, ...]
+    kept: Mapping[str, tuple[Box, ...]]
 
     reach = 1
-    keeps = False
+
+    @property
+    def keeps(self) -> bool:  # type: ignore[override]
+        return bool(self.kept)
+
+    def bytes_kept(self) -> int:
+        """Bytes kept at every step."""
+        return _bytes_of(self.structure, self.kept)
 
     def keep(self, carry: Any) -> Any:
-        return {}
+        return _take(self.structure, self.kept, carry[0])
 
     def back(self, consts: Any, first: Any, carry: Any, kept: Any, place: Any, number: Any) -> Any:
         structure, stepper, arrays, (state, records) = self.structure, self.structure.stepper, consts[0], carry
@@ -316,8 +374,12 @@ class _SteppedWayBack(AbstractWayBack):
         def at(values: Any) -> System:
             """The step from given values."""
             given = System(structure, self.phase, arrays, state, number, self.axes)._padded(values, {})
-            level = Level(structure, arrays, given, {}, number - 1, 1.0, time_of(arrays, number - 1))
+            older = state.levels if self.kept else {}  # memories are made of those before, and put right below
+            level = Level(structure, arrays, given, older, number - 1, 1.0, time_of(arrays, number - 1))
             found = complete(structure, self.phase, level, self.axes).current
+            for name, boxes in self.kept.items():
+                own = tuple(lax.dynamic_index_in_dim(one, place - 1, keepdims=False) for one in kept[name])
+                found = {**found, name: _put(structure.array(name), boxes, own, found[name])}
             levels = {one.name: (found[one.name],) for one in structure.carried}
             return System(structure, self.phase, arrays, State(levels), number, self.axes)
 

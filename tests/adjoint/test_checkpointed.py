@@ -1,5 +1,6 @@
 """Binomial checkpointing: the least work there is, and the same derivatives as without it."""
 
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -127,5 +128,10 @@ def test_messages() -> None:
         fd.adjoint.Checkpointed(snapshots=2, memory=100)
     with pytest.raises(fd.DeclarationError, match=r"snapshots= is a whole number of at least 1, got 0"):
         fd.adjoint.Checkpointed(snapshots=0)
-    with pytest.raises(fd.RunError, match=r"holds no state of \d+ bytes. Give at least memory=\d+"):
-        fd.solve(burgers(), a=0.7, nu=0.1, save=fd.final(), adjoint=fd.adjoint.Checkpointed(memory=10))
+    with pytest.raises(fd.RunError, match=r"holds no state of \d+ bytes. Give at least memory=\d+") as raised:
+        fd.plan(burgers(), a=0.7, nu=0.1, save=fd.final(), adjoint=fd.adjoint.Checkpointed(memory=10))
+    least = int(str(raised.value).split("memory=")[2].split(",")[0])
+    for memory in (least - 1, least):  # the least that works
+        made = loss(fd.adjoint.Checkpointed(memory=memory))
+        with pytest.raises(fd.RunError) if memory < least else nullcontext():
+            jax.eval_shape(jax.grad(made), POINT)

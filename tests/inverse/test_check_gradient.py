@@ -32,3 +32,9 @@ def test_integers_and_undefined_values_are_refused():
         fd.check_gradient(lambda p: p["n"] * 1.0, dict(n=1))
     with pytest.raises(fd.DeclarationError, match="not finite at the point"):
         fd.check_gradient(lambda p: jnp.log(p), -1.0)
+
+
+def test_parameters_that_do_not_count_are_told():
+    table = fd.check_gradient(lambda p: p["a"] ** 2 + 0 * p["c"], dict(a=1.0, b=jnp.ones(2), c=2.0))
+    assert table and "The gradient by b, c is zero: f does not depend on it" in repr(table)
+    assert not fd.check_gradient(lambda p: p["a"] ** 2, dict(a=1.0)).notes

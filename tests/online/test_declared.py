@@ -58,6 +58,28 @@ def test_solves_under_grad_give_the_golden_numbers() -> None:
             close(jax.jit(jax.grad(loss(fd.adjoint.Online("d_rtrl", rule=rule))))(0.2), wanted)
 
 
+def test_a_method_for_each_parameter_in_a_solve() -> None:
+    """A dict of methods: each parameter's gradient is that of its own method, beside the others."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 5.0, num=6), x=fd.Axis(0.0, 8.0, num=8, periodic=True)))
+    u[...] = lambda u, nu, q: (1 + q) * u["t-1"] + nu * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
+    u[0] = U0
+    point = dict(nu=jnp.asarray(0.2), q=jnp.asarray(0.0))
+
+    def gradient(adjoint: Any) -> Any:
+        options = dict(adjoint=adjoint, save=fd.final(), kernel="slices")
+        return jax.jit(jax.grad(lambda p: half_square(fd.solve(u, **options, **p)["u"])))
+
+    with pytest.warns(fd.FdsolveWarning, match=r"not exact: `nu` \(d_rtrl(?!.*`q`)"):
+        found = gradient(fd.adjoint.Online(dict(nu=DRTRL("coupled"), q="forward")))(point)
+    close(found["nu"], -1.45680512)  # golden numbers A, biased; q scales every step alike, and is exact
+    levels = [U0]
+    for _ in range(5):
+        levels.append(levels[-1] + 0.2 * (np.roll(levels[-1], 1) - 2 * levels[-1] + np.roll(levels[-1], -1)))
+    close(found["q"], 5 * levels[4] @ levels[5], 1e-12)
+    with pytest.raises(fd.DeclarationError, match="`mu` is no parameter"):
+        gradient(fd.adjoint.Online(dict(nu="forward", q="forward", mu="forward"))).lower(point)
+
+
 def test_a_field_of_coefficients_within_patterns() -> None:
     target = np.sin(0.4 * I16)
 
@@ -218,6 +240,45 @@ def test_what_does_not_fit_is_refused() -> None:
         SnAp(0)
     with pytest.raises(fd.DeclarationError, match='rule= is "diagonal" or "coupled"'):
         DRTRL("full")
+
+
+def test_a_budget_that_is_too_small_names_the_least_that_works() -> None:
+    def loss(memory: int) -> Any:
+        adjoint = fd.adjoint.Forward(memory=memory)
+        return lambda k: half_square(fd.solve(faces(), k=k, adjoint=adjoint, save=fd.final())["u"])
+
+    with pytest.raises(fd.RunError, match=r"100 are allowed. Give memory=\d+") as raised:
+        jax.jit(jax.grad(loss(100))).lower(KAPPA)
+    least = int(str(raised.value).split("memory=")[1].split(",")[0])
+    assert jax.jit(jax.grad(loss(least))).lower(KAPPA).as_text()
+    with pytest.raises(fd.RunError, match="are allowed"):
+        jax.jit(jax.grad(loss(least - 1))).lower(KAPPA)
+
+
+def test_a_loss_without_the_fields_and_data_with_gaps() -> None:
+    """A loss on which nothing depends, and nan in the data that the loss does not leave out."""
+    nothing = fd.online(heat(4), dict(nu=0.2), loss=lambda state, data: data * 2.0)
+    with pytest.raises(fd.DeclarationError, match="the loss does not depend on the fields"):
+        nothing.step(1.0)
+    with pytest.raises(fd.FdsolveError, match="`mu`"):
+        fd.online(heat(4), dict(nu=0.2, mu=0.3), loss=lambda state, data: half_square(state["u"] - data["u"]))
+    gap = np.where(np.arange(8) == 3, np.nan, 1.0)
+    careless = fd.online(heat(4), dict(nu=0.2), loss=lambda state, data: half_square(state["u"] - data["u"]))
+    careless.step(dict(u=np.ones(8)))
+    before = careless.loss
+    with pytest.raises(fd.RunError, match=r"data\['u'\] hold nan.* at level 2; the step is not taken"):
+        careless.step(dict(u=gap))
+    assert careless.level == 1
+    assert float(careless.loss) == float(before)
+
+    def masked(state: Any, data: Any) -> Any:
+        known = jnp.isnan(data["u"])
+        return half_square(jnp.where(known, 0.0, state["u"] - jnp.where(known, 0.0, data["u"])))
+
+    careful = fd.online(heat(4), dict(nu=0.2), loss=masked)
+    found = careful.step(dict(u=gap))
+    assert np.isfinite(float(found.gradient["nu"]))
+    assert float(found.gradient["nu"]) != 0
 
 
 def test_parameters_beside_the_field_are_no_silent_zero() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import saiunit as u
 
 import fdsolve as fd
-from fdsolve.boundary import Dirichlet, Neumann, Robin
+from fdsolve.boundary import PML, Dirichlet, Neumann, Robin
 
 M, S, K = u.meter, u.second, u.kelvin
 PLAIN, UNITS = False, True
@@ -98,4 +98,29 @@ def acoustics(quantities):
     return (p, v), {name: taken(quantities, value) for name, value in values.items()}
 
 
-ALL = {"heat": heat, "wave": wave, "convection": convection, "darcy": darcy, "acoustics": acoustics}
+def layers(quantities):
+    """Waves by levels in absorbing layers: memory variables of both derivatives."""
+    w = fd.Field("w", grid(quantities), units=M if quantities else "m")
+    w[...] = lambda w, c, dt: 2 * w["t-1"] - w["t-2"] + (c * dt) ** 2 * fd.schemes.laplacian(w, at="t-1")
+    w[0:2] = lambda x, L, A: A * jnp.exp(-((x / L) ** 2))
+    w[dict(x=[0, -1])] = PML(3, alpha=0.5, speed=2.0)
+    values = {"c": 2.0 * M / S, "L": 0.2 * M, "A": 0.5 * M}
+    return w, {name: taken(quantities, value) for name, value in values.items()}
+
+
+def rates_in_layers(quantities):
+    """Pressure and velocity as rates in an absorbing layer, whose memory is among the rates or follows its stages."""
+    (p, v), values = acoustics(quantities)
+    fd.together(p, v)[dict(x=[0, -1])] = PML(3, kappa=2.0, speed=1.2)
+    return (p, v), values
+
+
+ALL = {
+    "heat": heat,
+    "wave": wave,
+    "convection": convection,
+    "darcy": darcy,
+    "acoustics": acoustics,
+    "layers": layers,
+    "rates in layers": rates_in_layers,
+}

@@ -12,7 +12,7 @@ import fdsolve as fd
 from fdsolve.boundary import Dirichlet, Neumann, Robin
 from fdsolve.planning import make_plan
 
-from .declarations import UNITS, K, M, S, diffuse, grid
+from .declarations import UNITS, K, M, S, diffuse, grid, layers
 
 
 def plan(fields, **parameters):
@@ -64,6 +64,12 @@ def test_wrong_units_are_refused(message, field, parameters):
     with pytest.raises(fd.PlanningError, match=re.escape(message)) as raised:
         plan(field, **parameters)
     assert "quantity_" not in str(raised.value)
+
+
+def test_wrong_units_in_absorbing_layers_are_refused():
+    w, parameters = layers(UNITS)
+    with pytest.raises(fd.PlanningError, match=re.escape("`c` in m: the terms of `lambda` on w[...] have units")):
+        plan(w, **{**parameters, "c": 2.0 * M})
 
 
 def test_what_lacks_units_is_named():

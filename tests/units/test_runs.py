@@ -40,6 +40,11 @@ def test_the_plan_is_that_of_the_plain_run(declare):
     ]
 
 
+def test_layers_are_followed_under_steppers_that_recur():
+    made = make_plan(*ALL["rates in layers"](UNITS), fd.schemes.StormerVerlet(), None)
+    assert f"units checked through {made_count(made)} rules" in made.notes
+
+
 def made_count(plan):
     note = next(note for note in plan.notes if note.startswith("units checked through"))
     return int(note.split()[3])

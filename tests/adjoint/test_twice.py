@@ -1,0 +1,78 @@
+"""Derivatives backwards of derivatives backwards: those of forward over reverse."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+
+from .test_reversible import WALL, at, make_loss, string
+
+POINT = dict(a=jnp.asarray(0.7), k=jnp.linspace(0.2, 0.4, 8))
+ALONG = dict(a=jnp.asarray(0.3), k=jnp.cos(jnp.arange(8.0)))
+
+
+def loss(adjoint: Any, save: Any = None) -> Any:
+    """A scalar of an initial amplitude and a field of coefficients, by a rule that is not linear."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=13), x=fd.Axis(0.0, 8.0, num=8, periodic=True)))
+    u[...] = lambda u, k: u["t-1"] + k[...] * jnp.sin(u["t-1", "x+1"] - u["t-1", "x-1"])
+    u[0] = lambda x, a: a * jnp.sin(2 * np.pi * x / 8)
+
+    def of(parameters: dict[str, Any]) -> Any:
+        solution = fd.solve(u, adjoint=adjoint, save=save or fd.final(), kernel="slices", **parameters)
+        return jnp.sum(jnp.sin(3 * solution["u"]))
+
+    return of
+
+
+def inner(one: dict[str, Any], other: dict[str, Any]) -> Any:
+    return sum(jnp.vdot(one[key], other[key]) for key in one)
+
+
+def curved(of: Any, along: dict[str, Any]) -> Any:
+    """p ↦ the Hessian's product with a direction, backwards twice."""
+    return jax.grad(lambda p: inner(jax.grad(of)(p), along))
+
+
+CASES = {
+    "some levels": (fd.adjoint.Checkpointed(snapshots=2), fd.every(6)),
+    "states outside": (fd.adjoint.Checkpointed(snapshots=3, storage=fd.adjoint.Host()), None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_checkpoints(name: str) -> None:
+    adjoint, save = CASES[name]
+    twice, once = curved(loss(adjoint, save), ALONG), jax.grad(loss(fd.adjoint.Full(), save))
+    found, expected = jax.jit(lambda p: (twice(p), jax.jvp(once, (p,), (ALONG,))[1]))(POINT)
+    for key in POINT:
+        assert float(jnp.abs(expected[key]).max()) > 1e-2
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-9, atol=1e-10)
+
+
+def test_a_whole_hessian_backwards() -> None:
+    """jacrev of jacrev, so under vmap too."""
+    rows = jnp.stack([jnp.ones(8), jnp.linspace(0.0, 1.0, 8)])
+
+    def of(adjoint: Any) -> Any:
+        return lambda q: loss(adjoint)(dict(a=POINT["a"], k=POINT["k"] + 0.1 * q @ rows))
+
+    q, few = jnp.asarray([0.2, -0.3]), of(fd.adjoint.Checkpointed(snapshots=3))
+    found, expected = jax.jit(lambda q: (jax.jacrev(jax.jacrev(few))(q), jax.hessian(of(fd.adjoint.Full()))(q)))(q)
+    assert np.abs(expected).min() > 1e-4
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_steps_taken_back() -> None:
+    point = at((13,))
+    along = dict(c=jnp.cos(jnp.arange(13.0)), a=jnp.asarray(0.4), s=jnp.asarray(-2.0))
+    full, back = (
+        make_loss(lambda: string(WALL, num=13, steps=12), one) for one in (fd.adjoint.Full(), fd.adjoint.Reversible())
+    )
+    found, expected = jax.jit(lambda p: (curved(back, along)(p), jax.jvp(jax.grad(full), (p,), (along,))[1]))(point)
+    for key in point:
+        assert float(jnp.abs(expected[key]).max()) > 1e-3
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-9, atol=1e-10)
