@@ -15,10 +15,10 @@ import xarray as xr
 from .errors import FdsolveError, FdsolveWarning, RunError
 from .files import ZarrStream
 from .kernels import Arrays
-from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
+from .monitors import AbstractMonitor, Checkpoints, Volumes, Watch, make_progress
 from .planning import Plan, SavePlan
 from .running import AbstractSink, Drive, Keeper, Kept, Memory, Nowhere, Outcome, Store, explain_not_finite
-from .solution import LastLevel, Solution, StoredHistory, make_histories, mark_holes, mark_shown
+from .solution import LastLevel, Solution, StoredHistory, holes_of, make_histories, mark_holes, mark_shown
 from .stepping import Carry, get_ready, hidden_points, interiors, shown, solves_of, without_means
 
 
@@ -39,8 +39,7 @@ def solve_in_chunks(
     structure, axes = made.structure, made.problem.scope.grid.space
     keeper = _make_keeper(monitors)
     hidden = hidden_points(structure, axes, arrays)
-    volumes = {name: jnp.asarray(array) for name, array in _volumes(made, hidden).items()}
-    watch = Watch([one for one in monitors if not isinstance(one, Checkpoints)], made, volumes)
+    watch = Watch([one for one in monitors if not isinstance(one, Checkpoints)], made, _volumes(made, hidden))
     if keeper is not None and kept is None:
         keeper.begin(problem)
     begun, ready = get_ready(structure, axes, arrays, carry)
@@ -68,15 +67,16 @@ def _make_keeper(monitors: Sequence[AbstractMonitor]) -> Keeper | None:
     return Keeper(found[0].path, found[0].every) if found else None
 
 
-def _volumes(made: Plan, hidden: Mapping[str, jax.Array]) -> dict[str, np.ndarray]:
+def _volumes(made: Plan, hidden: Mapping[str, jax.Array]) -> dict[str, Volumes]:
     """By field, the volumes of the cells around its points, 0 inside holes."""
     scope, found = made.problem.scope, {}
     for one in made.structure.declared:
-        volumes = scope.grid.volumes(scope.layouts[one.name].faces)
-        inside = mark_holes(made, one.name, jnp.zeros(volumes.shape), hidden)
+        faces, space = scope.layouts[one.name].faces, scope.grid.space
         real = np.real(np.zeros((), one.dtype)).dtype
-        found[one.name] = np.where(np.isnan(np.asarray(inside)), 0.0, volumes)
-        found[one.name] = found[one.name].astype(real if np.issubdtype(real, np.floating) else float)
+        dtype = real if np.issubdtype(real, np.floating) else float
+        lengths = tuple(jnp.asarray(scope.grid.lengths(axis, axis in faces), dtype) for axis in space)
+        holes = holes_of(made, one.name, hidden)
+        found[one.name] = Volumes(lengths, None if holes is None else ~jnp.asarray(holes))
     return found
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
@@ -65,6 +66,26 @@ jax.tree_util.register_dataclass(
     data_fields=["fields", "before", "elapsed", "level", "time", "step", "volumes", "parameters"],
     meta_fields=[],
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Volumes:
+    """The volumes of the cells around a field's points: the product of what each axis contributes; 0 where not
+    `inside` (None: there are no holes)."""
+
+    lengths: tuple[Any, ...]
+    inside: Any
+
+    def array(self) -> Any:
+        """Over space; inside a program it takes no memory of its own."""
+        ndim = len(self.lengths)
+        found = jnp.ones((1,) * ndim, self.lengths[0].dtype)
+        for place, one in enumerate(self.lengths):
+            found = found * jnp.reshape(one, tuple(-1 if k == place else 1 for k in range(ndim)))
+        return found if self.inside is None else jnp.where(self.inside, found, 0)
+
+
+jax.tree_util.register_dataclass(Volumes, data_fields=["lengths", "inside"], meta_fields=[])
 
 Measured = dict[str, Any]
 """Numbers and small arrays by name."""

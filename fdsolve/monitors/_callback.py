@@ -15,7 +15,7 @@ class Callback(AbstractMonitor):
     """
 
     function: Any
-    every: Any = 100
+    every: Any = 500
 
     def __post_init__(self) -> None:
         to_every(self.every, "Callback")

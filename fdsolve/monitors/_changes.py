@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ..stepping import largest
 from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_fields, to_positive
 
 
@@ -13,7 +14,7 @@ class Residual(AbstractMonitor):
     """Keeps max |Δu| / Δt of each field over the levels since the last look, in units of the field over time."""
 
     field: Any = None
-    every: Any = 100
+    every: Any = 500
 
     def __post_init__(self) -> None:
         to_every(self.every, "Residual")
@@ -39,7 +40,7 @@ class Steady(AbstractMonitor):
     tolerance: Any
     field: Any = None
     relative: bool = False
-    every: Any = 100
+    every: Any = 500
 
     def __post_init__(self) -> None:
         to_every(self.every, "Steady")
@@ -57,7 +58,7 @@ class Steady(AbstractMonitor):
         found = _rates(names, look)
         if not self.relative:
             return found
-        sizes = {name: jnp.max(jnp.abs(look.fields[name])) for name in names}
+        sizes = {name: largest(jnp.abs(look.fields[name])) for name in names}
         tiny = jnp.finfo(jnp.result_type(float)).tiny
         return {f"rate_{name}": found[f"rate_{name}"] / jnp.maximum(sizes[name], tiny) for name in names}
 
@@ -70,5 +71,5 @@ def _rates(names: tuple[str, ...], look: Look) -> Measured:
     """max |u − u before| / elapsed; infinite at the first look, where nothing is known."""
     if look.before is None:
         return {f"rate_{name}": jnp.asarray(jnp.inf, jnp.abs(look.fields[name]).dtype) for name in names}
-    changes = {name: jnp.max(jnp.abs(look.fields[name] - look.before[name])) for name in names}
+    changes = {name: largest(jnp.abs(look.fields[name] - look.before[name])) for name in names}
     return {f"rate_{name}": change / jnp.asarray(look.elapsed, change.dtype) for name, change in changes.items()}

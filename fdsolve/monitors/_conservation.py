@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
+from ..stepping import total
 from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_fields, to_positive
 
 
@@ -26,7 +27,7 @@ class Conservation(AbstractMonitor):
     field: Any = None
     density: Any = None
     tolerance: Any = None
-    every: Any = 100
+    every: Any = 500
 
     def __post_init__(self) -> None:
         to_every(self.every, "Conservation")
@@ -66,7 +67,7 @@ class Conservation(AbstractMonitor):
 
 
 def _totals(name: str, values: Any, volumes: Any) -> Measured:
-    return {f"total_{name}": jnp.sum(values * volumes), f"size_of_total_{name}": jnp.sum(jnp.abs(values) * volumes)}
+    return {f"total_{name}": total(values * volumes), f"size_of_total_{name}": total(jnp.abs(values) * volumes)}
 
 
 def call_by_name(function: Callable[..., Any], look: Look, owner: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..errors import DeclarationError
+from ..stepping import largest
 from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_positive
 from ._conservation import call_by_name
 
@@ -21,7 +22,7 @@ class CFL(AbstractMonitor):
 
     speed: Any
     limit: Any = None
-    every: Any = 100
+    every: Any = 500
 
     def __post_init__(self) -> None:
         to_every(self.every, "CFL")
@@ -49,7 +50,7 @@ class CFL(AbstractMonitor):
         total = jnp.zeros(())
         for axis, speed in self._speeds(watched).items():
             found = call_by_name(speed, look, "monitors.CFL: speed=") if callable(speed) else jnp.asarray(float(speed))
-            total = total + (jnp.max(jnp.abs(found)) / watched.spacing(axis)).astype(total.dtype)
+            total = total + (largest(jnp.abs(found)) / watched.spacing(axis)).astype(total.dtype)
         return {"courant": total * jnp.asarray(look.step, total.dtype)}
 
     def judge(self, first: Measured, now: Measured) -> str | None:

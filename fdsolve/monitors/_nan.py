@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ..stepping import largest
 from ._base import AbstractMonitor, Look, Measured, Watched, to_every
 
 
@@ -16,10 +17,10 @@ class Nan(AbstractMonitor):
     RunError that tells the step, the field, the region and the rule they appeared in first.
     """
 
-    every: Any = 100
+    every: Any = 500
 
     def __post_init__(self) -> None:
         to_every(self.every, "Nan")
 
     def measure(self, watched: Watched, look: Look) -> Measured:
-        return {f"largest_{name}": jnp.max(jnp.abs(look.fields[name])) for name in watched.names}
+        return {f"largest_{name}": largest(jnp.abs(look.fields[name])) for name in watched.names}

@@ -20,7 +20,7 @@ class Probe(AbstractMonitor):
     field: str | None
     every: int
 
-    def __init__(self, field: str | None = None, *, every: int = 100, **place: float):
+    def __init__(self, field: str | None = None, *, every: int = 500, **place: float):
         object.__setattr__(self, "field", field)
         object.__setattr__(self, "every", to_every(every, "Probe"))
         object.__setattr__(self, "place", tuple((axis, float(value)) for axis, value in place.items()))

@@ -1,7 +1,6 @@
 """All monitors of a run: who looks when, and what they kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,25 +9,44 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..planning import Plan
-from ._base import AbstractMonitor, Look, Measured, Watched
+from ..planning import Plan, Structure
+from ..stepping import State, take_declared
+from ._base import AbstractMonitor, Look, Measured, Volumes, Watched
 
 Kept = list[tuple[int, Measured]]
+Newest = Mapping[str, Any]
+"""The newest level of each declared field, padded."""
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _measure(monitor: AbstractMonitor, watched: Watched, look: Look) -> Measured:
-    return monitor.measure(watched, look)
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _measure(
+    structure: Structure,
+    monitors: tuple[AbstractMonitor, ...],
+    watched: Watched,
+    newest: Newest,
+    befores: tuple[tuple[Newest, Any] | None, ...],
+    now: tuple[Any, Any, Any],
+    volumes: Mapping[str, Volumes],
+    parameters: Mapping[str, Any],
+) -> list[Measured]:
+    """What all monitors whose turn it is measure: one program, that reads the padded levels where they lie."""
+    fields, around = take_declared(structure, newest), {name: one.array() for name, one in volumes.items()}
+    found = []
+    for monitor, before in zip(monitors, befores, strict=True):
+        last = None if before is None else take_declared(structure, before[0])
+        elapsed = 0.0 if before is None else before[1]
+        found.append(monitor.measure(watched, Look(fields, last, elapsed, *now, around, parameters)))
+    return found
 
 
 class Watch:
     """The monitors of a run with their records."""
 
-    def __init__(self, monitors: Sequence[AbstractMonitor], plan: Plan, volumes: Mapping[str, Any]):
+    def __init__(self, monitors: Sequence[AbstractMonitor], plan: Plan, volumes: Mapping[str, Volumes]):
         self.monitors, self.watched = tuple(monitors), Watched.of(plan)
         self._plan, self._volumes = plan, volumes
         self.records: list[Kept] = [[] for _ in self.monitors]
-        self._before: list[Any] = [None] * len(self.monitors)
+        self._before: list[tuple[int, Newest] | None] = [None] * len(self.monitors)
         self._parameters = {
             name: value
             for name, value in plan.parameters.items()
@@ -41,37 +59,53 @@ class Watch:
         """The first level after this one at which a monitor looks."""
         return min([last, *((level // one.every + 1) * one.every for one in self.monitors)])
 
-    def look(self, level: int, last: int, fields: Mapping[str, Any]) -> str | None:
+    def look(self, level: int, last: int, state: State) -> str | None:
         """Lets those look whose turn it is; the reason to stop, or None."""
-        reason = None
-        for place, monitor in enumerate(self.monitors):
-            if level % monitor.every == 0 or level == last:
-                reason = reason or self._look(place, monitor, level, fields)
-        return reason
+        due = [place for place, one in enumerate(self.monitors) if level % one.every == 0 or level == last]
+        if not due:
+            return None
+        newest = {one.name: state[one.name][0] for one in self._plan.structure.declared}
+        befores = [self._before[place] for place in due]
+        measured = jax.device_get(
+            _measure(
+                self._plan.structure,
+                tuple(self.monitors[place] for place in due),
+                self.watched,
+                newest,
+                tuple(one and (one[1], self._time(level) - self._time(one[0])) for one in befores),
+                self._now(level),
+                self._volumes,
+                self._parameters,
+            )
+        )
+        reasons = []
+        for place, found in zip(due, measured, strict=True):
+            if self.monitors[place].looks_back:
+                self._before[place] = (level, newest)
+            reasons.append(self._judge(place, level, newest, found))
+        return next((reason for reason in reasons if reason), None)
 
-    def _look(self, place: int, monitor: AbstractMonitor, level: int, fields: Mapping[str, Any]) -> str | None:
+    def _time(self, level: int) -> float:
         time = self._plan.problem.scope.grid.time
         assert time is not None
-        before = self._before[place]
-        seen = Look(
-            dict(fields),
-            before[1] if before else None,
-            float(time.points[level] - time.points[before[0]]) if before else 0.0,
-            level,
-            float(time.points[level]),
-            float(time.step),
-            dict(self._volumes),
-            self._parameters,
-        )
-        if monitor.looks_back:
-            self._before[place] = (level, dict(fields))
-        measured = _measure(monitor, self.watched, seen)
-        answer = monitor.listen(replace(seen))
+        return float(time.points[level])
+
+    def _now(self, level: int) -> tuple[int, float, float]:
+        time = self._plan.problem.scope.grid.time
+        assert time is not None
+        return level, self._time(level), float(time.step)
+
+    def _judge(self, place: int, level: int, newest: Newest, measured: Measured) -> str | None:
+        """Keeps what a monitor measured and heard; why it wants to stop, or None."""
+        monitor, answer = self.monitors[place], None
+        if type(monitor).listen is not AbstractMonitor.listen:
+            around = {name: one.array() for name, one in self._volumes.items()}
+            fields = take_declared(self._plan.structure, newest)
+            answer = monitor.listen(Look(fields, None, 0.0, *self._now(level), around, self._parameters))
         if isinstance(answer, Mapping):
             measured, answer = {**measured, **answer}, None
         if measured:
-            measured = {name: np.asarray(value) for name, value in measured.items()}
-            self.records[place].append((level, measured))
+            self.records[place].append((level, {name: np.asarray(value) for name, value in measured.items()}))
         if answer is not None and answer is not False:
             return answer if isinstance(answer, str) else f"{monitor.title} said so"
         kept = self.records[place]

@@ -162,22 +162,8 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     grid = problem.scope.grid
     showing = plan_showing(save, grid, problem.scope.layouts, problem.names)
     save = save.save if isinstance(save, Derived) else save
-    if save is not None and grid.time is None and not isinstance(save, Final):
-        raise DeclarationError("save= chooses among time levels, and the grid has no time axis; leave it out.")
     recording, places = plan_receivers(problem, listening)
-    save_plan = SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
-    if grid.time is not None:
-        alone = save is None and listening is not None
-        save_plan = SavePlan((), (), (), (), ()) if alone else plan_saves(save or Every(1), grid.time)
-    exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
-    if save_plan.interpolates and streamed is not None:
-        raise DeclarationError("fd.stream writes levels as they are computed: give times of levels to fd.at(...).")
-    if save_plan.interpolates and exact:
-        raise DeclarationError(
-            f"save=fd.at(...) interpolates between levels, and `{exact[0]}` has dtype "
-            f"{problem.scope.dtypes[exact[0]]}. "
-            f"Give times of levels."
-        )
+    save_plan = _plan_levels(problem, save, listening is not None, streamed is not None)
     structure = Structure(
         arrays=_arrays(problem, compiled),
         rules=tuple(compiled.book.rules),
@@ -217,6 +203,25 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         show_boundaries(problem, phases[-1]),
         stream=streamed,
     )
+
+
+def _plan_levels(problem: Problem, save: Any, records: bool, streams: bool) -> SavePlan:
+    """The levels that are kept; none where receivers alone are asked for."""
+    time = problem.scope.grid.time
+    if time is None:
+        if save is not None and not isinstance(save, Final):
+            raise DeclarationError("save= chooses among time levels, and the grid has no time axis; leave it out.")
+        return SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
+    found = SavePlan((), (), (), (), ()) if save is None and records else plan_saves(save or Every(1), time)
+    exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
+    if found.interpolates and streams:
+        raise DeclarationError("fd.stream writes levels as they are computed: give times of levels to fd.at(...).")
+    if found.interpolates and exact:
+        raise DeclarationError(
+            f"save=fd.at(...) interpolates between levels, and `{exact[0]}` has dtype "
+            f"{problem.scope.dtypes[exact[0]]}. Give times of levels."
+        )
+    return found
 
 
 def _snapshot(fields: Any, parameters: Mapping[str, Any], solver: Any) -> Problem:

@@ -1,6 +1,6 @@
 """The structure of a plan: all that decides what is computed, and no array."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..region import Box
@@ -97,6 +97,18 @@ class Structure:
     asked: Any = None
     adjoint: Any = None
     showing: Showing | None = None
+
+    def __hash__(self) -> int:
+        # Asked for at every call of a compiled program: counted once.
+        found = self.__dict__.get("_hash")
+        if found is None:
+            found = hash(tuple(getattr(self, one.name) for one in fields(self)))
+            object.__setattr__(self, "_hash", found)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes of texts differ from process to process.
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def kernel(self, operation: str) -> str:
         """The kernel of an operation."""

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from math import gcd
 from typing import Any
@@ -25,7 +26,7 @@ from ..kernels import Arrays
 from ..monitors import AbstractProgress, Watch
 from ..planning import Plan
 from ..solution import check_logs
-from ..stepping import Carry, Ready, interiors, keep, march_chunk, shown, steps_a_turn
+from ..stepping import Carry, Ready, keep, march_chunk, shown, steps_a_turn
 from ._keeper import Keeper
 from ._sinks import AbstractSink, Nowhere
 
@@ -139,7 +140,7 @@ class Drive:
         self._seen.add(key)
         return found
 
-    @property
+    @cached_property
     def _stride(self) -> int:
         """The levels between two looks, checkpoints or saves, if there are any."""
         saved = () if isinstance(self.sink, Nowhere) else self.plan.structure.saved_levels
@@ -205,8 +206,7 @@ class Drive:
 
     def _attend(self, carry: Carry, level: int, last: int) -> Outcome:
         """Monitors look; a checkpoint is written."""
-        looks = any(level % one.every == 0 or level == last for one in self.watch.monitors)
-        reason = self.watch.look(level, last, interiors(self.plan.structure, carry[0])) if looks else None
+        reason = self.watch.look(level, last, carry[0])
         if self.keeper is not None and (level == last or (level and level % self.keeper.every == 0)):
             self.sink.flush()
             self.keeper.write(level, carry, self.sink.num_saved, self.watch.keep())

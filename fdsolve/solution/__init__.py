@@ -1,5 +1,6 @@
 """Solutions: saved states, as arrays and as xarray."""
 
+from ._history import holes_of as holes_of
 from ._history import make_histories as make_histories
 from ._history import mark_holes as mark_holes
 from ._history import mark_shown as mark_shown

@@ -11,12 +11,14 @@ from ._chunks import Ready as Ready
 from ._chunks import get_ready as get_ready
 from ._chunks import march_chunk as march_chunk
 from ._chunks import steps_a_turn as steps_a_turn
+from ._folds import largest as largest
+from ._folds import total as total
+from ._hidden import hidden_points as hidden_points
 from ._logs import Log as Log
 from ._logs import solves_of as solves_of
 from ._march import Carry as Carry
 from ._march import begin as begin
 from ._march import finish as finish
-from ._march import hidden_points as hidden_points
 from ._operator import Operator as Operator
 from ._operator import as_vectors as as_vectors
 from ._operator import find_change as find_change
@@ -27,7 +29,9 @@ from ._relax import relax_until as relax_until
 from ._shown import interiors as interiors
 from ._shown import keep as keep
 from ._shown import shown as shown
+from ._shown import take_declared as take_declared
 from ._shown import without_means as without_means
+from ._state import State as State
 from ._undo import describe_adjoint as describe_adjoint
 from ._update import first_carry as first_carry
 from ._update import make_run as make_run

@@ -18,7 +18,6 @@ from ..planning import Structure
 from ._march import (
     Carry,
     after_first,
-    is_finite,
     make_ready,
     march_kernel,
     marcher,
@@ -26,7 +25,7 @@ from ._march import (
     with_spare,
     without_spare,
 )
-from ._shown import Saved, keep, shown
+from ._shown import Saved, is_finite, keep, shown
 
 LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 256, 2**30
 

@@ -16,14 +16,15 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 
-from ..kernels import Arrays, Kernel, Level, MarchCall, detect_platform, get, register, selector, take_box
-from ..planning import Segment, Structure, pieces_of
+from ..kernels import Arrays, Kernel, MarchCall, detect_platform, get, register
+from ..planning import Segment, Structure
+from ._hidden import hidden_points
 from ._level import make_level
 from ._logs import Log, solves_of, start_logs
 from ._prepare import prepare_stages, prepare_systems
 from ._record import recorded, start_records
 from ._saves import Advance, Carry, Keep, Leap, find_gaps, march_flagged, march_leaping, march_saving
-from ._shown import Saved, interiors, keep, shown, start_means, without_means
+from ._shown import Saved, is_finite, keep, shown, start_means, without_means
 from ._state import State
 from ._system import System
 from ._systems import Systems
@@ -105,15 +106,6 @@ def _joined(structure: Structure, logs: tuple[Log, ...], first: tuple[Log, ...])
     return tuple(known.get(stage, log) for stage, log in zip(solves_of(structure), logs, strict=True))
 
 
-def is_finite(structure: Structure, state: State) -> jax.Array:
-    """For each declared field whether its last level is finite: one reading, since 0 · x is nan where x is not."""
-    sums = [
-        jnp.sum(0 * x) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.zeros(())
-        for x in interiors(structure, state).values()
-    ]
-    return jnp.stack([one == 0 for one in sums])
-
-
 def after_first(segment: Segment) -> Segment:
     """A segment without level 0."""
     if segment.start > 0:
@@ -140,21 +132,6 @@ def _prepare(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state:
     system = System(structure, phase, arrays, state, 1, axes)
     memory = structure.stepper.begin(system.start)
     return State(state.levels, memory, state.logs), structure.stepper.prepare(system)
-
-
-def hidden_points(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> Saved:
-    """By field, where holes lie whose shape depends on parameters."""
-    level, hidden = Level(structure, arrays, {}, {}, 0, 1.0, None), {}
-    for stage in structure.phases[structure.segments[-1].phases[-1]].stages:
-        for piece in pieces_of(stage):
-            if piece.role == "hole" and piece.predicate is not None:
-                held = selector(level, piece, axes, piece.box)
-                assert held is not None
-                shape = structure.array(piece.field).shape
-                mask = hidden.get(piece.field, jnp.zeros(shape, bool))
-                here = take_box(mask, (0,) * len(shape), piece.box) | held
-                hidden[piece.field] = lax.dynamic_update_slice(mask, here, piece.box.start)
-    return hidden
 
 
 def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any, logs: Any) -> State:

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 
 from ..kernels import Arrays, take_box
 from ..planning import Cut, Reduction, Shown, Structure, inside_key, length_key
+from ._folds import total
+from ._hidden import hidden_points
 from ._state import State
 
 Saved = dict[str, jax.Array]
@@ -16,7 +18,12 @@ _SUM, _COUNT = "sum of ", "levels summed"
 
 def interiors(structure: Structure, state: State) -> Saved:
     """The declared fields at the last level, without what stands around them."""
-    return {one.name: take_box(state[one.name][0], one.origin, one.interior) for one in structure.declared}
+    return take_declared(structure, {one.name: state[one.name][0] for one in structure.declared})
+
+
+def take_declared(structure: Structure, newest: Mapping[str, Any]) -> Saved:
+    """The declared fields of a level given as padded arrays."""
+    return {one.name: take_box(newest[one.name], one.origin, one.interior) for one in structure.declared}
 
 
 def shown(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: State) -> Saved:
@@ -24,12 +31,28 @@ def shown(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: St
     values = interiors(structure, state)
     if structure.showing is None:
         return values
-    return {one.name: _show(one, axes, arrays, values[one.name]) for one in structure.showing.fields}
+    weighted = any(one.weighted for one in structure.showing.fields)
+    hidden = hidden_points(structure, axes, arrays) if weighted else {}
+    return {
+        one.name: _show(one, axes, arrays, values[one.name], hidden.get(one.name)) for one in structure.showing.fields
+    }
 
 
-def _show(one: Shown, axes: tuple[str, ...], arrays: Arrays, values: jax.Array) -> jax.Array:
+def is_finite(structure: Structure, state: State) -> jax.Array:
+    """For each declared field whether its last level is finite: one reading, since 0 · x is nan where x is not."""
+    sums = [
+        total(0 * x) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.zeros(())
+        for x in interiors(structure, state).values()
+    ]
+    return jnp.stack([one == 0 for one in sums])
+
+
+def _show(one: Shown, axes: tuple[str, ...], arrays: Arrays, values: jax.Array, hidden: jax.Array | None) -> jax.Array:
+    """What is kept of a field; `hidden`: where holes lie whose shape depends on parameters."""
     lengths = {axis: arrays.wholes[length_key(one.name, axis)] for axis in axes} if one.weighted else {}
     inside = arrays.wholes.get(inside_key(one.name)) if one.weighted else None
+    if hidden is not None and one.weighted:
+        inside = ~hidden if inside is None else inside & ~hidden
     left = list(axes)
     for step in one.steps:
         if isinstance(step, Cut):
@@ -43,7 +66,11 @@ def _show(one: Shown, axes: tuple[str, ...], arrays: Arrays, values: jax.Array) 
         else:
             values, inside = _reduced(step, left, lengths, values, inside)
             left = [axis for axis in left if axis not in step.axes]
-    return values
+    if inside is None or not jnp.issubdtype(values.dtype, jnp.inexact):
+        return values
+    # Where all points lay in holes there is no mean and no extreme; an integral over nothing is zero.
+    empty = any(isinstance(step, Reduction) and step.kind != "integral" for step in one.steps)
+    return jnp.where(inside, values, jnp.asarray(jnp.nan, values.dtype)) if empty else values
 
 
 def _cut(step: Cut, place: int, values: jax.Array) -> jax.Array:
@@ -57,9 +84,12 @@ def _reduced(step: Reduction, left: list[str], lengths: Mapping[str, Any], value
     places = tuple(left.index(axis) for axis in step.axes)
     still = None if inside is None else jnp.any(inside, places)
     if step.kind in ("max", "min"):
-        worst = jnp.asarray(-jnp.inf if step.kind == "max" else jnp.inf, values.dtype)
         take = jnp.max if step.kind == "max" else jnp.min
-        return take(values if inside is None else jnp.where(inside, values, worst), places), still
+        if inside is not None:
+            values = jnp.where(inside, values, _extreme(values.dtype, step.kind == "min"))
+        return take(values, places), still
+    if not jnp.issubdtype(values.dtype, jnp.inexact):
+        values = values.astype(lengths[step.axes[0]].dtype)
     weights = jnp.ones((), values.dtype)
     for axis, place in zip(step.axes, places, strict=True):
         around = [-1 if k == place else 1 for k in range(values.ndim)]
@@ -70,6 +100,15 @@ def _reduced(step: Reduction, left: list[str], lengths: Mapping[str, Any], value
         return found, still
     total = jnp.sum(weights, places)
     return found / jnp.where(total == 0, 1, total), still
+
+
+def _extreme(dtype: Any, greatest: bool) -> jax.Array:
+    """The greatest value of a dtype, or the least."""
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.asarray(jnp.inf if greatest else -jnp.inf, dtype)
+    if jnp.issubdtype(dtype, jnp.bool_):
+        return jnp.asarray(greatest)
+    return jnp.asarray(jnp.iinfo(dtype).max if greatest else jnp.iinfo(dtype).min, dtype)
 
 
 def start_means(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: State) -> Mapping[str, jax.Array]:
