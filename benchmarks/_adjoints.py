@@ -11,13 +11,14 @@ from jax import lax
 
 import fdsolve as fd
 
-from ._compare import Settings, check_agreement
+from ._compare import Settings, check_agreement, gradient
 from ._table import Row, show_seconds
 from ._timing import interleave
 
 NUM = 128
 STEPS = (100, 1000, 10000)
-FORWARD_BAR, HAND_BAR = 8.0, 1.2
+PARAMETER_STEPS = 64
+FORWARD_BAR, HAND_BAR, NATIVE_BAR = 8.0, 1.2, 5.0
 TOLERANCE = 2e-2
 """float32 over 10⁴ steps: a sum of terms of both signs."""
 NOTE = "Against the hand-written checkpointed scan: nested jax.checkpoint over √T scans of √T steps."
@@ -95,7 +96,61 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
     found = []
     for steps in STEPS[: 2 if settings.quick else 3]:
         found.append((f"Gradient by c² of a 2-D wave, {NUM}², {steps} steps", _rows(settings, steps)))
+    num = 256 if settings.quick else 1024
+    found.append(
+        (f"Gradient by parameters, {num}², {PARAMETER_STEPS} steps, default adjoint", _parameters(settings, num))
+    )
     return found
+
+
+def _burgers(num: int, kernel: str) -> Callable[..., Any]:
+    """ν ↦ the mean square of the last level of two velocities carried by themselves."""
+    axes = {name: fd.Axis(0.0, 1.0, num=num) for name in "xy"}
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=PARAMETER_STEPS + 1), **axes)
+    u, v = fd.Field("u", grid), fd.Field("v", grid)
+
+    def carried(w: Any, u: Any, v: Any, nu: Any) -> Any:
+        along = u["t-1"] * (w["t-1"] - w["t-1", "x-1"]) + v["t-1"] * (w["t-1"] - w["t-1", "y-1"])
+        around = w["t-1", "x-1"] + w["t-1", "x+1"] + w["t-1", "y-1"] + w["t-1", "y+1"]
+        return w["t-1"] - 0.1 * along + nu * (around - 4 * w["t-1"])
+
+    u[...] = lambda u, v, nu: carried(u, u, v, nu)
+    v[...] = lambda u, v, nu: carried(v, u, v, nu)
+    u[0] = lambda x, y: jnp.sin(3 * x) * jnp.cos(5 * y)
+    v[0] = lambda x, y: jnp.cos(4 * x * y)
+    for one in (u, v):
+        one[dict(x=[0, -1])] = one[dict(y=[0, -1])] = 0.0
+    return lambda nu: fd.solve((u, v), nu=nu, save=fd.final(), kernel=kernel).final["u"]
+
+
+def _medium(num: int, kernel: str) -> Callable[..., Any]:
+    """The conductivity at every point ↦ the last level of heat between insulated walls and cold ones."""
+    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(PARAMETER_STEPS), num=PARAMETER_STEPS + 1), **axes))
+    u[...] = lambda u, m: (
+        u["t-1"] + m[...] * (u["t-1", "x-1"] + u["t-1", "x+1"] + u["t-1", "y-1"] + u["t-1", "y+1"] - 4 * u["t-1"])
+    )
+    u[0] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
+    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+    u[dict(y=[0, -1])] = 0.0
+    return lambda m: fd.solve(u, m=m, save=fd.final(), kernel=kernel).final["u"]
+
+
+def _parameters(settings: Settings, num: int) -> list[Row]:
+    """What a gradient by a parameter costs where generated code runs both ways, and where the portable kernel does."""
+    rows = []
+    conductivity = jnp.asarray(0.1 + 0.1 * np.random.default_rng(0).uniform(size=(num, num)), jnp.float32)
+    for name, make, at in (("Burgers, by ν", _burgers, jnp.float32(0.05)), ("heat, by κ(x, y)", _medium, conductivity)):
+        forward = jax.jit(make(num, "native")).lower(at).compile()
+        ours, other = (gradient(make(num, kernel)).lower(at).compile() for kernel in ("native", "slices"))
+        check_agreement(name, ours(at), other(at), TOLERANCE)
+        samples = interleave([partial(f, at) for f in (ours, forward, other)], budget=settings.budget, least=3, most=15)
+        seconds = [show_seconds(samples.median(k)) for k in range(3)]
+        for place, (against, bar) in ((1, ("forward", NATIVE_BAR)), (2, ("gradient by `slices`", None))):
+            ratio, low, high = samples.ratio(0, place)
+            what = f"{name}, against the {against}"
+            rows.append(Row(what, seconds[0], f"{seconds[place]} ({against})", ratio, (low, high), bar))
+    return rows
 
 
 def _rows(settings: Settings, steps: int) -> list[Row]:

@@ -1,9 +1,7 @@
 """Why a bar of the kernels is missed, by problem, points along an axis and precision: shown beside the row."""
 
-_CACHE = (
-    "In the cache all march at the speed of the arithmetic; a solve also makes its first level and hands over the last."
-)
-_LEAPFROG = "32 steps do not hide the making of two levels of 64 MiB and a coefficient, and the handing over of the last."
+_CACHE = "In the cache all march as fast as they compute; a solve also makes its first level and hands over the last."
+_LEAPFROG = "32 steps do not hide the making of two levels of 64 MiB and a coefficient, nor the handing over of one."
 _PLANES = "A row of the wavefront is a plane: rings of planes leave the second cache, and planes are not cut yet."
 
 NOTES: dict[tuple[str, int, str], str] = {
