@@ -27,7 +27,7 @@ from ._march import (
 )
 from ._shown import Saved, is_finite, keep, shown
 
-LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 256, 2**30
+LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 512, 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,8 @@ def steps_a_turn(structure: Structure, number: int, stride: int) -> tuple[int, .
         return (turn_of(structure, segment), 1)
     points = sum(prod(one.padded_shape) for one in structure.carried)
     most = int(min(MOST_A_TURN, count, max(LEVELS_A_TURN, POINTS_A_TURN // max(points, 1))))
-    divisor = max((k for k in range(1, most + 1) if stride % k == 0), default=1) if stride else most
+    whole = count // -(-count // most)  # equal turns, so that hardly a step is left over
+    divisor = max((k for k in range(1, most + 1) if stride % k == 0), default=1) if stride else whole
     return (max(divisor, min(LEVELS_A_TURN, count)), min(LEVELS_A_TURN, count), 1)
 
 
