@@ -37,10 +37,11 @@ assert abs(slopes[-1] / 152.005 - 1) < 1e-3, slopes
 assert abs(levels.sum(axis=1)).max() < 1e-9
 
 fig, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
-for time, level in zip(solution.times, levels, strict=True):
-    ax.plot(grid.x.points, level, label=f"t = {float(time):.3f}")
-ax.set(xlabel="x", ylabel="u", title=f"largest slope {slopes[-1]:.3f}")
-ax.legend(fontsize="small")
+colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(levels)))
+for time, level, colour in zip(solution.times, levels, colours, strict=True):
+    ax.plot(grid.x.points, level, color=colour, label=f"t = {float(time):.3f}")
+ax.set(xlabel="x", ylabel="u", xlim=(-1, 1), title=f"a sine steepens to the slope −{slopes[-1]:.2f}")
+ax.legend(fontsize="small", frameon=False)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/burgers_steep.png", dpi=150)
 print(f"Burgers: largest slope {slopes[-1]:.4f} of 152.005 at t = {peak_time}; out/burgers_steep.png")

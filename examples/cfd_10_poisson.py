@@ -57,8 +57,8 @@ assert 0.2 < missing < 0.8, missing
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 3.4), sharey=True, layout="constrained")
 for ax, state, title in zip(axes, (swept, solved), (f"{SWEEPS} sweeps", "solved"), strict=True):
-    image = ax.pcolormesh(x_axis.points, y_axis.points, state.T, cmap="RdBu_r", vmin=-0.06, vmax=0.06)
-    ax.contour(x_axis.points, y_axis.points, state.T, levels=np.linspace(-0.03, 0.03, 25), colors="k", linewidths=0.4)
+    image = ax.pcolormesh(x_axis.points, y_axis.points, state.T, cmap="RdBu_r", vmin=-0.05, vmax=0.05)
+    ax.contour(x_axis.points, y_axis.points, state.T, levels=np.linspace(-0.03, 0.03, 24), colors="k", linewidths=0.4)
     ax.set(title=title, xlabel="x", aspect="equal")
 axes[0].set_ylabel("y")
 fig.colorbar(image, ax=axes, label="p")

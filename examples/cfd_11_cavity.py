@@ -69,10 +69,10 @@ apart = max(float(np.linalg.norm(solved[name] - swept[name])) / norms[name] for 
 assert apart < 0.01, apart
 
 fig, ax = plt.subplots(figsize=(6.4, 5), layout="constrained")
-image = ax.contourf(x_axis.points, y_axis.points, solved["p"].T, levels=21, cmap="RdBu_r")
+image = ax.contourf(x_axis.points, y_axis.points, solved["p"].T, levels=np.linspace(-3.3, 3.3, 23), cmap="RdBu_r")
 ax.streamplot(x_axis.points, y_axis.points, solved["u"].T, solved["v"].T, color="k", linewidth=0.6, arrowsize=0.7)
-ax.set(title=f"t = {steps * step} s", xlabel="x", ylabel="y", aspect="equal")
-fig.colorbar(image, label="p, solved in each step")
+ax.set(title=f"a lid drags the flow: t = {steps * step}", xlabel="x", ylabel="y", aspect="equal", ylim=(0, 2))
+fig.colorbar(image, label="pressure, solved for in each step")
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/cfd_11_cavity.png", dpi=150)
 shown = ", ".join(f"|{name}| = {norm:.8f}" for name, norm in norms.items())

@@ -53,12 +53,15 @@ assert order > 1.9
 
 angles = np.append(mode.q, 2 * np.pi)
 fig, axes = plt.subplots(1, 3, subplot_kw=dict(projection="polar"), figsize=(10, 3.5), layout="constrained")
+radii = np.array([0.0, *mode.r.values, 1.0])
 for ax, share in zip(axes, (0.0, 0.3, 1.0), strict=True):
     shown = mode.isel(t=int(share * (mode.t.size - 1))).transpose("r", "q").values
+    shown = np.vstack([np.full_like(shown[:1], shown[0].mean()), shown, 0 * shown[:1]])  # to the pole and the rim
     colours = dict(vmin=-0.6, vmax=0.6, cmap="RdBu_r", shading="gouraud")
-    image = ax.pcolormesh(angles, mode.r, np.hstack([shown, shown[:, :1]]), **colours)
-    ax.set(title=f"after {share / 2:g} periods", xticklabels=[], yticks=[])
+    image = ax.pcolormesh(angles, radii, np.hstack([shown, shown[:, :1]]), **colours)
+    ax.set(title=f"after {share / 2:g} periods" if share else "released", xticklabels=[], yticks=[])
     ax.grid(False)
+fig.get_layout_engine().set(w_pad=0.12)
 fig.suptitle("A drum's first mode around the pole")
 fig.colorbar(image, ax=axes, label="displacement u", shrink=0.8)
 Path("out").mkdir(exist_ok=True)

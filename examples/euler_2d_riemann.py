@@ -51,9 +51,9 @@ assert density.min() > 0.13 and 1.4 < density.max() < 1.9, (density.min(), densi
 
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 image = ax.pcolormesh(axis.points, axis.points, density.T, cmap="viridis", shading="gouraud")
-ax.contour(axis.points, axis.points, density.T, levels=30, colors="k", linewidths=0.3)
-ax.set(title="density at t = 0.3", aspect="equal", xlabel="x", ylabel="y")
-fig.colorbar(image, ax=ax)
+ax.contour(axis.points, axis.points, density.T, levels=16, colors="k", linewidths=0.3)
+ax.set(title="Four shocks meet, t = 0.3", aspect="equal", xlabel="x", ylabel="y")
+fig.colorbar(image, ax=ax, label="density", shrink=0.85)
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/euler_2d_riemann.png", dpi=150)
 print(f"2-D Riemann problem: density {density.min():.3f} to {density.max():.3f}, symmetric to {lopsided:.0e}; "

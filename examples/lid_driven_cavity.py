@@ -69,10 +69,10 @@ assert errors[1] < 0.002 and order > 1.9, (errors, order)
 
 u, v = (now.u.values[1:] + now.u.values[:-1]) / 2, (now.v.values[:, 1:] + now.v.values[:, :-1]) / 2  # at centres
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-left.streamplot(now.x.values, now.y.values, u.T, v.T, color=np.hypot(u, v).T, density=1.6, linewidth=0.9)
+lines = left.streamplot(now.x.values, now.y.values, u.T, v.T, color=np.hypot(u, v).T, density=1.6, linewidth=0.9)
 left.set(xlabel="x", ylabel="y", xlim=(0, 1), ylim=(0, 1), aspect="equal", title=f"Re {reynolds:.0f}, {cells}² cells")
-right.plot(profile(np.linspace(0, 1, 200)), np.linspace(0, 1, 200))
-right.plot(converged, heights, "ko", ms=4)
+fig.colorbar(lines.lines, ax=left, label="speed", shrink=0.9)
+right.plot(profile(np.linspace(0, 1, 200)), np.linspace(0, 1, 200), "-", converged, heights, "ko", ms=4)
 right.set(xlabel="u on x = ½ (dots: converged)", ylabel="y")
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/lid_driven_cavity.png", dpi=150)

@@ -68,12 +68,12 @@ assert abs(found / 0.263 - 1) < 0.002, found
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", width_ratios=(1, 2.2))
 for log_d, color, text in ((one, "0.6", f"one, RMSE {rmse:.3f} °C"), (fitted, "#b5367a", f"six, RMSE {found:.3f} °C")):
     left.plot(1e7 * jnp.exp(log_d), 100 * knots, "o-", color=color, ms=4, label=text)
-left.set(xlabel="diffusivity (10⁻⁷ m²/s)", ylabel="depth (cm)", ylim=(225, 5), xlim=(0, None))
+left.set(xlabel="diffusivity (10⁻⁷ m²/s)", ylabel="depth (cm)", ylim=(230, 0), xlim=(1.5, 5.0))
 right.plot(record.t, observed[:, 4], color="#21918c", lw=3, alpha=0.4, label="measured")
 right.plot(record.t, march(fitted)[:, sensors[4]], color="#21918c", lw=1, label="computed")
-right.set(ylabel="temperature (°C)", title=f"{100 * depths[5]:.0f} cm", xticks=record.t.values[::336])
+right.set(ylabel="temperature (°C)", title=f"at {100 * depths[5]:.0f} cm", xticks=record.t.values[::336])
 for ax in (left, right):
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="upper right" if ax is left else "upper left")
 Path("out").mkdir(exist_ok=True)
 fig.savefig("out/soil_crank_nicolson.png", dpi=150)
 print(f"soil, steps of 1 h: RMSE {rmse:.4f} °C, with six diffusivities {found:.4f} °C; out/soil_crank_nicolson.png")

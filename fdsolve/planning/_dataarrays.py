@@ -153,7 +153,7 @@ class _Line:
     @classmethod
     def of(cls, source: xr.DataArray, layout: Layout, name: str, needed: np.ndarray, what: str) -> "_Line":
         """The line of an axis."""
-        given = source.coords.get(name)
+        given = dict(source.coords).get(name)  # coords.get would make one up where there is none
         numbers = None if given is None else _as_numbers(np.asarray(given.values), layout, name, what)
         units = "" if given is None else _units_text(given.attrs.get("units"), layout, name)
         own = axis_coordinates(layout, name)
