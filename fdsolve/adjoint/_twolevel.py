@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ._base import March
+from ._base import March, moves, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +37,17 @@ def march_nested(task: Nested, leaves: list[Any]) -> list[Any]:
     return jax.tree.leaves(task.quick(consts, carry, start, task.count))
 
 
-@march_nested.defjvp
 def _push(task: Nested, primals: Any, tangents: Any) -> Any:
-    def run(leaves: list[Any]) -> list[Any]:
-        return jax.tree.leaves(nested(task, *task.form.unflatten(leaves)))
+    (leaves,), (along,) = primals, tangents
+    moving = [k for k, tangent in enumerate(along) if moves(tangent)]
 
-    return jax.jvp(run, primals, tangents)
+    def run(*given: Any) -> list[Any]:
+        return jax.tree.leaves(nested(task, *task.form.unflatten(replaced(leaves, moving, given))))
+
+    return jax.jvp(run, tuple(leaves[k] for k in moving), tuple(along[k] for k in moving))
+
+
+march_nested.defjvp(_push, symbolic_zeros=True)
 
 
 def nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:

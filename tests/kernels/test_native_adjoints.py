@@ -149,19 +149,16 @@ def test_cotangents_of_everything(name: str, portable_forbidden: None) -> None:
     assert all(np.any(np.asarray(one)) for one in wanted[: 2 if name == "regions" else None])
 
 
-def wide(periodic: bool) -> Case:
+def wide() -> Case:
     """Rows for two tiles; something of two levels, not linear, with a coefficient that is read beside the point."""
-    u = fd.Field("u", grid(7, x=axis(130, periodic=periodic), y=axis(4, periodic=True)))
+    u = fd.Field("u", grid(7, x=axis(130, periodic=True), y=axis(4, periodic=True)))
 
     def rule(u: Any, k: Any, a: Any) -> Any:
-        beside = k["x+1"] if periodic else k[...]
-        products = a * beside * u["t-1", "x-1"] * u["t-1", "x+1"] - 0.1 * u["t-1", "y+1"] ** 2
+        products = a * k["x+1"] * u["t-1", "x-1"] * u["t-1", "x+1"] - 0.1 * u["t-1", "y+1"] ** 2
         return 0.6 * u["t-1"] + 0.2 * u["t-2"] + products
 
     u[...] = rule
     u[[0, 1]] = lambda x, y: jnp.sin(7 * x * y)
-    if not periodic:
-        u[dict(x=[0, -1])] = fd.boundary.Antisymmetric()
     return case_of(u, k=normal(130, 4), a=0.2)
 
 
@@ -187,9 +184,8 @@ def gradient_of(case: Case, advance: Callable[..., Any]) -> Any:
     return before[1](by_levels), moved
 
 
-@pytest.mark.parametrize("periodic", [False, True])
-def test_tiles_and_several_levels_a_pass(periodic: bool, portable_forbidden: None) -> None:
-    case = wide(periodic)
+def test_tiles_and_several_levels_a_pass(portable_forbidden: None) -> None:
+    case = wide()
     wanted = gradient_of(case, lambda arrays, levels: get("march", "slices")(case.call, arrays, levels, case.start))
     for tiling in (Tiling(1, 1, 1), Tiling(3, 2, 2)):
         found = gradient_of(case, lambda arrays, levels, t=tiling: march(case.call, arrays, levels, case.start, t))
@@ -197,7 +193,7 @@ def test_tiles_and_several_levels_a_pass(periodic: bool, portable_forbidden: Non
 
 
 def test_a_level_is_kept_for_each_step_and_nothing_else() -> None:
-    case = wide(True)
+    case = wide()
 
     def held(steps: int) -> int:
         call = replace(case.call, steps=steps)
@@ -220,18 +216,6 @@ def test_derivatives_of_gradients() -> None:
         return jax.jvp(gradient, tuple(map(jnp.asarray, given)), tuple(moved))[1]
 
     agree(along("native"), along("slices"), 1e-12)
-
-
-def test_under_vmap(portable_forbidden: None) -> None:
-    function, given = CASES["gray_scott"]
-    kills = jnp.array([0.05, 0.1])
-
-    def gradient(kill: Any) -> Any:
-        return pulled(function, [*given[:3], kill], kernel="native")
-
-    found = jax.vmap(gradient)(kills)
-    for k, kill in enumerate(kills):
-        agree(jax.tree.map(lambda one, k=k: one[k], found), gradient(kill))
 
 
 def test_through_checkpoints() -> None:
