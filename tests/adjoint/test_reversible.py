@@ -72,13 +72,14 @@ def pendulums() -> tuple[fd.Field, ...]:
 
 
 def duct() -> tuple[fd.Field, ...]:
-    """Pressure and velocity as rates on a staggered line between matched layers."""
+    """Pressure and velocity as rates on a staggered line that ends in a matched layer."""
     grid = fd.Grid(t=fd.Time(0.0, 1.2, num=41), x=fd.Axis(0.0, 1.0, num=31))
     p, v = fd.Field("p", grid), fd.Field("v", grid, at=dict(x="face"))
     p[...] = fd.rate(lambda v, c: -c[...] * derivative(v, "x"))
     v[...] = fd.rate(lambda p, s: -s * derivative(p, "x"))
     p[0], v[0] = (lambda x, a: a * jnp.exp(-60 * (x - 0.4) ** 2)), 0.0
-    fd.together(p, v)[dict(x=[0, -1])] = fd.boundary.PML(4, speed=1.0)
+    p[dict(x=0)] = fd.boundary.Dirichlet(0.0)
+    fd.together(p, v)[dict(x=-1)] = fd.boundary.PML(4, speed=1.0)
     return p, v
 
 
