@@ -62,8 +62,9 @@ def test_what_is_kept_is_what_could_be_taken_afterwards(case, whole):
 
 def test_coordinates_and_methods_stand_with_what_is_left():
     found = fd.solve(declare(), k=0.7, save=fd.every(4).isel(y=2).mean("x").only("v")).to_xarray()
-    assert found.v.dims == ("t",) and "u" not in found and found.v.attrs["cell_methods"] == "x: mean"
+    assert found.v.dims == ("t",) and "u" not in found and found.v.attrs["cell_methods"] == "x_face: mean"
     assert float(found.y) == pytest.approx(GRID.y.points[2])
+    np.testing.assert_allclose((*found.x_face_bnds.values, float(found.x_face)), (0.0, 1.0, 0.5))
     cut = fd.solve(declare(), k=0.7, save=fd.every(4).sel(x=slice(0.25, 0.75)).only("u")).to_xarray()
     np.testing.assert_allclose(cut.x, GRID.x.points[2:7])
 
@@ -74,6 +75,32 @@ def test_holes_are_left_out_of_means_and_are_nan_in_cuts(tmp_path):
     np.testing.assert_allclose(mean["u"], np.nansum(u[::5] * V, (1, 2)) / V[~np.isnan(u[0])].sum(), rtol=1e-13)
     cut = fd.solve(declare(True), k=0.7, save=fd.stream(tmp_path / "cut.zarr", fd.every(5).isel(y=1)))
     np.testing.assert_array_equal(cut["u"], u[::5, :, 1])
+
+
+def test_holes_whose_shape_is_a_parameter_are_left_out_of_what_is_taken():
+    def run(save=None, **options):
+        u, _ = declare()
+        u[fd.where(lambda x, y, r: x + 0.1 * y < r)] = fd.boundary.Neumann(0.0)
+        return fd.solve(u, k=0.7, r=0.3, save=save, **options)
+
+    u = np.asarray(run(fd.every(20))["u"])
+    outside = ~np.isnan(u[0])
+    assert not outside[0].any() and (~outside).any(1).sum() > 1 and outside.any(0).all()
+    wanted = (np.where(outside, u, 0.0) * X).sum(1) / np.where(outside, X, 0.0).sum(0)
+    np.testing.assert_allclose(run(fd.every(20).mean("x"))["u"], wanted, rtol=1e-13)
+    most = np.asarray(run(fd.every(20).max("y"), monitors=[fd.monitors.Nan(every=20)])["u"])
+    np.testing.assert_array_equal(most, np.where(outside.any(1), np.where(outside, u, -9.0).max(2), np.nan))
+
+
+def test_extremes_and_means_of_whole_numbers():
+    grid = fd.Grid(x=fd.Axis(0, 1, num=3), y=fd.Axis(0, 1, num=4))
+    n = fd.Field("n", grid, dtype=int)
+    n[...] = np.arange(12).reshape(3, 4) - 20
+    n[0, 0] = fd.boundary.Neumann(0)
+    most = fd.solve(n, save=fd.final().max())["n"]
+    assert int(most) == -9 and most.dtype == int and most.shape == ()
+    mean = fd.solve(n, save=fd.final().mean("y"))["n"]
+    np.testing.assert_allclose(mean[2], (-12 / 2 - 11 - 10 - 9 / 2) / 3)
 
 
 def test_gradients_flow_through_what_is_kept():
