@@ -46,6 +46,7 @@ SLOW = (
     "tests/kernels/test_domains",
     "tests/kernels/test_fft.py",
     "tests/kernels/test_gemm.py",
+    "tests/kernels/test_native_adjoints.py",
     "tests/kernels/test_native_transforms.py",
     "tests/kernels/test_pallas",
     "tests/kernels/test_powers.py",
