@@ -135,7 +135,7 @@ def rescaled(array: xr.DataArray, factor: float) -> xr.DataArray:
     """A DataArray times a factor, in its own precision; whole numbers become real ones."""
     if factor == 1.0:
         return array
-    data = array.variable.data
+    data: Any = array.variable.data
     data = data if np.dtype(data.dtype).kind in "fcV" else data.astype(float)
     return array.copy(data=data * np.asarray(factor, data.dtype))
 
