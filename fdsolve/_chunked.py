@@ -1,7 +1,5 @@
 """A solve that is run in chunks: with monitors, a bar, a store that is written on the way, checkpoints."""
 
-import os
-import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,13 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 
 from .errors import FdsolveError, FdsolveWarning, RunError
 from .files import ZarrStream
 from .kernels import Arrays
-from .monitors import AbstractMonitor, Checkpoints, Volumes, Watch, make_progress
+from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
 from .planning import Plan, SavePlan
 from .running import AbstractSink, Drive, Keeper, Kept, Memory, Nowhere, Outcome, Store, explain_not_finite
 from .solution import LastLevel, Solution, StoredHistory, holes_of, make_histories, mark_holes, mark_shown
@@ -39,7 +36,8 @@ def solve_in_chunks(
     structure, axes = made.structure, made.problem.scope.grid.space
     keeper = _make_keeper(monitors)
     hidden = hidden_points(structure, axes, arrays)
-    watch = Watch([one for one in monitors if not isinstance(one, Checkpoints)], made, _volumes(made, hidden))
+    holes = {name: holes_of(made, name, hidden) for name in made.problem.names}
+    watch = Watch([one for one in monitors if not isinstance(one, Checkpoints)], made, holes)
     if keeper is not None and kept is None:
         keeper.begin(problem)
     begun, ready = get_ready(structure, axes, arrays, carry)
@@ -67,19 +65,6 @@ def _make_keeper(monitors: Sequence[AbstractMonitor]) -> Keeper | None:
     return Keeper(found[0].path, found[0].every) if found else None
 
 
-def _volumes(made: Plan, hidden: Mapping[str, jax.Array]) -> dict[str, Volumes]:
-    """By field, the volumes of the cells around its points, 0 inside holes."""
-    scope, found = made.problem.scope, {}
-    for one in made.structure.declared:
-        faces, space = scope.layouts[one.name].faces, scope.grid.space
-        real = np.real(np.zeros((), one.dtype)).dtype
-        dtype = real if np.issubdtype(real, np.floating) else float
-        lengths = tuple(jnp.asarray(scope.grid.lengths(axis, axis in faces), dtype) for axis in space)
-        holes = holes_of(made, one.name, hidden)
-        found[one.name] = Volumes(lengths, None if holes is None else ~jnp.asarray(holes))
-    return found
-
-
 def _make_sink(
     made: Plan,
     arrays: Arrays,
@@ -100,9 +85,8 @@ def _make_sink(
     if kept is not None:
         stream = ZarrStream.reopen(path, kept.num_saved, count)
     else:
-        if made.stream is not None and made.stream.overwrite and os.path.isfile(os.path.join(path, "zarr.json")):
-            shutil.rmtree(path)
-        stream = ZarrStream(path, _template(made, first), count)
+        overwrite = made.stream is not None and made.stream.overwrite
+        stream = ZarrStream(path, _template(made, first), count, overwrite=overwrite)
     times = time.points if time.since is None else time.datetimes()
     return Store(stream, times, lambda name, array: mark_shown(made, name, jnp.asarray(array), hidden))
 

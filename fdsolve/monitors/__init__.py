@@ -2,7 +2,6 @@
 
 from ._base import AbstractMonitor as AbstractMonitor
 from ._base import Look as Look
-from ._base import Volumes as Volumes
 from ._base import Watched as Watched
 from ._callback import Callback as Callback
 from ._changes import Residual as Residual

@@ -76,6 +76,19 @@ class Volumes:
     lengths: tuple[Any, ...]
     inside: Any
 
+    @classmethod
+    def of(cls, plan: Plan, holes: Mapping[str, Any]) -> "dict[str, Volumes]":
+        """By field, in its precision."""
+        scope, found = plan.problem.scope, {}
+        for one in plan.structure.declared:
+            faces, space = scope.layouts[one.name].faces, scope.grid.space
+            real = np.real(np.zeros((), one.dtype)).dtype
+            dtype = real if np.issubdtype(real, np.floating) else float
+            lengths = tuple(jnp.asarray(scope.grid.lengths(axis, axis in faces), dtype) for axis in space)
+            hidden = holes[one.name]
+            found[one.name] = cls(lengths, None if hidden is None else ~jnp.asarray(hidden))
+        return found
+
     def array(self) -> Any:
         """Over space; inside a program it takes no memory of its own."""
         ndim = len(self.lengths)

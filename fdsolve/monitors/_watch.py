@@ -42,9 +42,10 @@ def _measure(
 class Watch:
     """The monitors of a run with their records."""
 
-    def __init__(self, monitors: Sequence[AbstractMonitor], plan: Plan, volumes: Mapping[str, Volumes]):
+    def __init__(self, monitors: Sequence[AbstractMonitor], plan: Plan, holes: Mapping[str, Any]):
+        """`holes`: by field where its holes are, None where it has none."""
         self.monitors, self.watched = tuple(monitors), Watched.of(plan)
-        self._plan, self._volumes = plan, volumes
+        self._plan, self._volumes = plan, Volumes.of(plan, holes)
         self.records: list[Kept] = [[] for _ in self.monitors]
         self._before: list[tuple[int, Newest] | None] = [None] * len(self.monitors)
         self._parameters = {
