@@ -46,10 +46,17 @@ class Conservation(AbstractMonitor):
             name = next((n for n in watched.names if look.fields[n].shape == values.shape), None)
             if name is None:
                 raise DeclarationError(f"Conservation: density= has the shape {values.shape}, no field's.")
-            return _totals("density", values, look.volumes[name])
+            return self._totals("density", values, look.volumes[name])
         found: Measured = {}
         for name in to_fields(self.field, watched, "Conservation"):
-            found |= _totals(name, look.fields[name], look.volumes[name])
+            found |= self._totals(name, look.fields[name], look.volumes[name])
+        return found
+
+    def _totals(self, name: str, values: Any, volumes: Any) -> Measured:
+        """The total, and the size that it is judged by where there is a tolerance."""
+        found: Measured = {f"total_{name}": total(values * volumes)}
+        if self.tolerance is not None:
+            found[f"size_of_total_{name}"] = total(jnp.abs(values) * volumes)
         return found
 
     def judge(self, first: Measured, now: Measured) -> str | None:
@@ -64,10 +71,6 @@ class Conservation(AbstractMonitor):
                     f"{np.asarray(now[key]):.9g}, more than {self.tolerance:g} of its size"
                 )
         return None
-
-
-def _totals(name: str, values: Any, volumes: Any) -> Measured:
-    return {f"total_{name}": total(values * volumes), f"size_of_total_{name}": total(jnp.abs(values) * volumes)}
 
 
 def call_by_name(function: Callable[..., Any], look: Look, owner: str) -> Any:
