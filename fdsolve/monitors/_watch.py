@@ -66,24 +66,25 @@ class Watch:
         if not due:
             return None
         newest = {one.name: state[one.name][0] for one in self._plan.structure.declared}
-        befores = [self._before[place] for place in due]
+        known = [self._before[place] for place in due]
+        befores = tuple(one and (one[1], self._time(level) - self._time(one[0])) for one in known)
         measured = jax.device_get(
             _measure(
                 self._plan.structure,
                 tuple(self.monitors[place] for place in due),
                 self.watched,
                 newest,
-                tuple(one and (one[1], self._time(level) - self._time(one[0])) for one in befores),
+                befores,
                 self._now(level),
                 self._volumes,
                 self._parameters,
             )
         )
         reasons = []
-        for place, found in zip(due, measured, strict=True):
+        for place, before, found in zip(due, befores, measured, strict=True):
             if self.monitors[place].looks_back:
                 self._before[place] = (level, newest)
-            reasons.append(self._judge(place, level, newest, found))
+            reasons.append(self._judge(place, level, newest, before, found))
         return next((reason for reason in reasons if reason), None)
 
     def _time(self, level: int) -> float:
@@ -96,13 +97,16 @@ class Watch:
         assert time is not None
         return level, self._time(level), float(time.step)
 
-    def _judge(self, place: int, level: int, newest: Newest, measured: Measured) -> str | None:
+    def _judge(
+        self, place: int, level: int, newest: Newest, before: tuple[Newest, float] | None, measured: Measured
+    ) -> str | None:
         """Keeps what a monitor measured and heard; why it wants to stop, or None."""
         monitor, answer = self.monitors[place], None
         if type(monitor).listen is not AbstractMonitor.listen:
             around = {name: one.array() for name, one in self._volumes.items()}
             fields = take_declared(self._plan.structure, newest)
-            answer = monitor.listen(Look(fields, None, 0.0, *self._now(level), around, self._parameters))
+            last, elapsed = (take_declared(self._plan.structure, before[0]), before[1]) if before else (None, 0.0)
+            answer = monitor.listen(Look(fields, last, elapsed, *self._now(level), around, self._parameters))
         if isinstance(answer, Mapping):
             measured, answer = {**measured, **answer}, None
         if measured:

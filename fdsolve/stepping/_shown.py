@@ -98,8 +98,8 @@ def _reduced(step: Reduction, left: list[str], lengths: Mapping[str, Any], value
     found = jnp.sum(values * weights, places)
     if step.kind == "integral":
         return found, still
-    total = jnp.sum(weights, places)
-    return found / jnp.where(total == 0, 1, total), still
+    size = jnp.sum(weights, places)
+    return found / jnp.where(size == 0, 1, size), still
 
 
 def _extreme(dtype: Any, greatest: bool) -> jax.Array:

@@ -3,6 +3,8 @@
 import signal
 import threading
 import time
+from dataclasses import dataclass
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -99,6 +101,31 @@ def test_what_monitors_keep():
     assert seen == [0, 25, 50, 60]
     np.testing.assert_array_equal(kept["Callback"].twice, [0, 50, 100, 120])
     np.testing.assert_array_equal(kept["Callback"].t, grid.t.points[[0, 25, 50, 60]])
+
+
+def test_a_monitor_that_listens_is_given_its_last_look():
+    heard = []
+
+    @dataclass(frozen=True)
+    class Listener(fd.monitors.AbstractMonitor):
+        every: int = 20
+
+        @property
+        def looks_back(self):
+            return True
+
+        def measure(self, watched, look):
+            return {}
+
+        def listen(self, look):
+            before = None if look.before is None else np.asarray(look.before["u"])
+            heard.append((look.level, np.asarray(look.fields["u"]), before, look.elapsed))
+
+    fd.solve(heat(), kappa=0.3, monitors=[Listener()])
+    assert [level for level, *_ in heard] == [0, 20, 40, 60] and heard[0][2] is None
+    for (_, fields, *_), (_, _, before, elapsed) in pairwise(heard):
+        np.testing.assert_array_equal(before, fields)
+        assert elapsed == pytest.approx(0.05 / 3)
 
 
 def test_a_steady_state_stops_the_run_and_what_was_saved_is_given():
