@@ -18,7 +18,7 @@ from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
 from .planning import Plan, make_plan, show_bytes, show_option
-from .running import Kept
+from .running import Kept, explain_last_level
 from .solution import Solution, check_logs, make_histories
 from .stepping import ASSEMBLY, Carry, begin, describe_adjoint, finish, interiors, make_run, solves_of
 
@@ -130,7 +130,7 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
     if concrete:
         _check_stepper(made, failed)
         check_logs(made, carry[0].logs, made.structure)
-        _warn_not_finite(made, finite, last)
+        _warn_not_finite(made, arrays, finite, last, history)
     reports = dict(zip(solves_of(made.structure), carry[0].logs, strict=True))
     return Solution(made, *make_histories(made, history, last, hidden), carry[1], reports)
 
@@ -165,15 +165,12 @@ def _check_stepper(made: Plan, failed: Any) -> None:
         raise RunError(stepper.explain(level, float(time.points[level])))
 
 
-def _warn_not_finite(made: Plan, finite: jax.Array, last: Mapping[str, jax.Array]) -> None:
+def _warn_not_finite(
+    made: Plan, arrays: Arrays, finite: jax.Array, last: Mapping[str, jax.Array], history: Mapping[str, jax.Array]
+) -> None:
     """Warns where the last level holds nan or infinity: what was saved before may still be good."""
-    for name, where in _not_finite(made, finite, last):
-        warnings.warn(
-            f"The last level of `{name}` is not finite at {where}. "
-            f"Look at earlier levels, at the step (print the plan), and at divisions and roots in the rules.",
-            FdsolveWarning,
-            stacklevel=4,
-        )
+    if not np.all(finite):
+        warnings.warn(explain_last_level(made, arrays, last, history), FdsolveWarning, stacklevel=4)
 
 
 def _not_finite(made: Plan, finite: jax.Array, last: Mapping[str, jax.Array]) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Running in chunks: watched, written to files on the way, kept for a restart, stopped where there is a reason."""
 
+from ._blame import explain_last_level as explain_last_level
 from ._blame import explain_not_finite as explain_not_finite
 from ._drive import Drive as Drive
 from ._drive import Outcome as Outcome

@@ -1,7 +1,10 @@
 """Where values that are not finite came from."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..kernels import Arrays
@@ -16,7 +19,7 @@ def explain_not_finite(plan: Plan, arrays: Arrays, broken: Broken) -> str:
     assert grid.time is not None
     before = {name: np.asarray(x) for name, x in interiors(structure, broken.before[0]).items()}
     after = {name: np.asarray(x) for name, x in interiors(structure, broken.after[0]).items()}
-    bad = {name: np.argwhere(~np.isfinite(x)) for name, x in after.items() if np.issubdtype(x.dtype, np.inexact)}
+    bad = {name: np.argwhere(~np.isfinite(x)) for name, x in after.items() if jnp.issubdtype(x.dtype, jnp.inexact)}
     found = _first(plan, arrays, broken.level, {name: places for name, places in bad.items() if len(places)})
     name, place, piece = found
     value = after[name][tuple(place)]
@@ -30,6 +33,50 @@ def explain_not_finite(plan: Plan, arrays: Arrays, broken: Broken) -> str:
         f"{_advice(plan, max(largest.values(), default=0.0))} What was saved before stays: in the error's `solution`, "
         f"and in files."
     )
+
+
+def explain_last_level(
+    plan: Plan, arrays: Arrays, last: Mapping[str, jax.Array], history: Mapping[str, jax.Array]
+) -> str:
+    """What a run that nobody watched can tell at its end: where, by which rule, between which saved times.
+
+    Arguments: `last` are the fields at the last level, `history` what was kept of the saved levels.
+    """
+    grid, ends = plan.problem.scope.grid, {name: np.asarray(one) for name, one in last.items()}
+    inexact = {name: one for name, one in ends.items() if jnp.issubdtype(one.dtype, jnp.inexact)}
+    bad = {name: places for name, one in inexact.items() if len(places := np.argwhere(~np.isfinite(one)))}
+    time = grid.time
+    name, place, piece = _first(plan, arrays, plan.structure.segments[-1].stop - 1, bad)
+    where = ", ".join(f"{axis}={i} ({_coordinate(plan, name, axis, i):.6g})" for axis, i in _named(plan, place))
+    rule = f" by {piece.label}" if piece is not None else ""
+    others = "".join(f", {len(places)} of `{other}`" for other, places in bad.items() if other != name)
+    count = f"{len(bad[name])} of {ends[name].size} points{others}"
+    text = f"The last level of `{name}` is not finite at {count}, first at {where}{rule}. "
+    if time is None:
+        return text + _advice(plan, 0.0)
+    return (
+        f"{text}{_between(plan, history.get(name))}Give monitors=[fd.monitors.Nan()] to stop at the step where it "
+        f"begins and learn it. {_advice(plan, 0.0)}"
+    )
+
+
+def _between(plan: Plan, saved: jax.Array | None) -> str:
+    """The saved times between which a field stopped being finite, found by halving; empty where too few are kept."""
+    levels, time = plan.structure.saved_levels, plan.problem.scope.grid.time
+    assert time is not None
+    if saved is None or len(levels) != len(saved) or len(levels) < 2 or np.all(np.isfinite(np.asarray(saved[-1]))):
+        return ""
+    good, wrong = -1, len(levels) - 1
+    while wrong - good > 1:
+        middle = (good + wrong) // 2
+        if np.all(np.isfinite(np.asarray(saved[middle]))):
+            good = middle
+        else:
+            wrong = middle
+    first = f"at t = {time.points[levels[wrong]]:.6g} (level {levels[wrong]})"
+    if good < 0:
+        return f"It was so {first}, the first that was saved. "
+    return f"Of the levels saved it was finite up to t = {time.points[levels[good]]:.6g}, no longer {first}. "
 
 
 def _named(plan: Plan, place: Any) -> list[tuple[str, int]]:

@@ -170,6 +170,15 @@ def test_values_that_are_not_finite_are_traced_to_step_point_and_rule():
     saved = caught.value.solution
     assert len(saved.times) == (level - 1) // 2 + 1
     assert np.isfinite(np.asarray(saved["u"])).all()
+    # A run that nobody watches has the same to tell at its end, but for the step.
+    with pytest.warns(fd.FdsolveWarning) as told:
+        plain = fd.solve(u, save=fd.every(2))
+    (text,) = (str(one.message) for one in told)
+    wrong = 2 * -(-level // 2)
+    before, after = (f"{plain.times[index]:.6g}" for index in (wrong // 2 - 1, wrong // 2))
+    assert "`u` is not finite at 2 of 16 points, first at x=5 (0.333333)" in text and "u[1:, 5:7]" in text, text
+    assert f"finite up to t = {before}, no longer at t = {after} (level {wrong})" in text, text
+    assert "monitors=[fd.monitors.Nan()]" in text
 
 
 def test_an_unstable_step_is_named_with_a_stable_one():
