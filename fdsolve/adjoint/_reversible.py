@@ -14,6 +14,7 @@ from jax import lax
 from ..errors import DeclarationError, PlanningError
 from ..kernels import linear_map
 from ._base import AbstractAdjoint, March, Step, moves, plain, replaced, split
+from ._storage import Device
 
 LAYERS = ("exact", "frozen", "saved")
 
@@ -127,12 +128,15 @@ def _march_keeping(static: _Static, leaves: list[Any]) -> tuple[list[Any], Any]:
     if not static.way.keeps:
         return _march(static, leaves), {}
     consts, carry, start = static.form.unflatten(leaves)
+    places = Device()  # carried, not stacked by the scan: vmap would stack along another axis, and copy it all
 
-    def one(state: Any, number: Any) -> tuple[Any, Any]:
-        state = static.step(consts, state, number)
-        return state, static.way.keep(state)
+    def one(held: Any, place: Any) -> tuple[Any, None]:
+        state, room = held
+        state = static.step(consts, state, start + place)
+        return (state, places.put(room, place, static.way.keep(state))), None
 
-    last, kept = lax.scan(one, carry, start + jnp.arange(static.count, dtype=start.dtype))
+    begun = carry, places.open(jax.eval_shape(static.way.keep, carry), static.count)
+    (last, kept), _ = lax.scan(one, begun, jnp.arange(static.count, dtype=start.dtype))
     return jax.tree.leaves(last), kept
 
 

@@ -64,18 +64,22 @@ def _way_back(
     return _PlainWayBack(structure, phase, axes, find_reversal(structure, phase, layer), layer == "frozen")
 
 
-@jax.custom_jvp
-def _stand_in(value: jax.Array, known: jax.Array) -> jax.Array:
-    """`known`, with the derivative of `value`; where `known` itself is differentiated, with its own."""
-    return known
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _stand_in(starts: tuple[tuple[int, ...], ...], array: jax.Array, known: list[jax.Array]) -> jax.Array:
+    """The array with known values from some places on, and its own derivative; where known values themselves are
+    differentiated, with theirs. All at once: the transpose is the identity, where no state is copied."""
+    for start, value in zip(starts, known, strict=True):
+        array = lax.dynamic_update_slice(array, value, start)
+    return array
 
 
-def _push_stand_in(primals: Any, tangents: Any) -> tuple[jax.Array, Any]:
-    (value, known), (moved, own) = primals, tangents
-    chosen = moved if type(own) is SymbolicZero else own
-    if type(chosen) is SymbolicZero:
-        chosen = jnp.zeros_like(known)
-    return _stand_in(value, known), chosen
+def _push_stand_in(starts: tuple[tuple[int, ...], ...], primals: Any, tangents: Any) -> tuple[jax.Array, Any]:
+    (array, known), (moved, own) = primals, tangents
+    moved = jnp.zeros_like(array) if type(moved) is SymbolicZero else moved
+    for start, value, tangent in zip(starts, known, own, strict=True):
+        if type(tangent) is not SymbolicZero:
+            moved = lax.dynamic_update_slice(moved, tangent.astype(value.dtype), start)
+    return _stand_in(starts, array, known), moved
 
 
 _stand_in.defjvp(_push_stand_in, symbolic_zeros=True)
@@ -195,26 +199,21 @@ class _PlainWayBack(AbstractWayBack):
             level = replace(level, arrays=held)
             level = complete(structure, replace(self.phase, stages=(stage,)), level, self.axes)
             level = replace(level, arrays=arrays)
-            if after is None:
-                continue
-            for piece in pieces_of(stage):
-                level = self._known(level, piece, after)
+            level = level if after is None else self._known(level, pieces_of(stage), after)
         new = {one.name: (level.current[one.name], *state[one.name][:-1]) for one in structure.carried}
         return State(new, state.memory, state.logs)
 
-    def _known(self, level: Level, piece: Piece, after: State) -> Level:
-        """The level with the points of a piece that lose set to what is known of them."""
-        storage, lost = self.structure.array(piece.field), self.reversal.lost[piece.field]
-        array = level.current[piece.field]
-        for one in lost:
-            common = one.box.intersect(piece.box)
-            if common.empty or not (one is piece or one == piece or piece.adds):
-                continue
-            known = take_box(after[piece.field][0], storage.origin, common)
-            value = _stand_in(take_box(array, storage.origin, common), known)
-            start = [a - o for a, o in zip(common.start, storage.origin, strict=True)]
-            array = lax.dynamic_update_slice(array, value, start)
-        return level.with_current(piece.field, array)
+    def _known(self, level: Level, pieces: Sequence[Piece], after: State) -> Level:
+        """The level with the points of some pieces that lose set to what is known of them."""
+        for name in dict.fromkeys(piece.field for piece in pieces):
+            storage, lost = self.structure.array(name), self.reversal.lost[name]
+            pairs = [(one, p) for p in pieces if p.field == name for one in lost if one == p or p.adds]
+            boxes = [b for b in dict.fromkeys(one.box.intersect(p.box) for one, p in pairs) if not b.empty]
+            if boxes:
+                known = [take_box(after[name][0], storage.origin, box) for box in boxes]
+                starts = tuple(tuple(a - o for a, o in zip(b.start, storage.origin, strict=True)) for b in boxes)
+                level = level.with_current(name, _stand_in(starts, level.current[name], known))
+        return level
 
     def _constant(self, arrays: Arrays, piece: Piece) -> Arrays:
         """The arrays, without derivatives of those that the weights of a piece depend on."""
