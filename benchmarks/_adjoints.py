@@ -1,106 +1,157 @@
-"""(d) What a gradient costs by each adjoint: time over the forward solve, and memory, for more and more steps."""
+"""(d) What a gradient costs by each adjoint: time and memory over the forward solve, for more and more steps.
 
+Every contestant has a process of its own: fdsolve's forward solve, each adjoint, JAX by hand, Devito. One runs at a
+time, in rounds through all of them.
+"""
+
+import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 import fdsolve as fd
 
 from ._compare import Settings, check_agreement, gradient
 from ._table import Row, show_seconds
-from ._timing import interleave
+from ._timing import Samples, interleave, rounds_of
+from .peers import Case, Missing, Worker
 
-NUM = 128
+PROBLEM, NUM = "acoustic2d_4", 128
 STEPS = (100, 1000, 10000)
+QUICK_STEPS = (100, 1000)
 PARAMETER_STEPS = 64
 FORWARD_BAR, HAND_BAR, NATIVE_BAR = 8.0, 1.2, 5.0
 TOLERANCE = 2e-2
-"""float32 over 10⁴ steps: a sum of terms of both signs."""
-NOTE = "Against the hand-written checkpointed scan: nested jax.checkpoint over √T scans of √T steps."
-
-
-def _courant() -> jax.Array:
-    """(cΔt/Δx)² on the grid: two layers and an anomaly."""
-    x = np.linspace(0.0, 1.0, NUM)
-    c = np.where(x[:, None] < 0.5, 0.3, 0.45) + 0.05 * np.exp(-40 * ((x[:, None] - 0.6) ** 2 + (x[None] - 0.4) ** 2))
-    return jnp.asarray(c**2, jnp.float32)
-
-
-def _start() -> jax.Array:
-    x = np.linspace(0.0, 1.0, NUM)
-    return jnp.asarray(np.exp(-200 * ((x[:, None] - 0.5) ** 2 + (x[None] - 0.3) ** 2)), jnp.float32)
-
-
-def _ours(steps: int, adjoint: Any) -> Callable[..., Any]:
-    """c² ↦ the mean square of the last level."""
-    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=steps + 1), x=fd.Axis(0.0, 1.0, num=NUM), y=fd.Axis(0.0, 1.0, num=NUM))
-    p = fd.Field("p", grid)
-    p[...] = lambda p, m: (
-        2 * p["t-1"]
-        - p["t-2"]
-        + m * (p["t-1", "x-1"] + p["t-1", "x+1"] + p["t-1", "y-1"] + p["t-1", "y+1"] - 4 * p["t-1"])
-    )
-    p[0:2] = _start()
-    p[dict(x=[0, -1])] = p[dict(y=[0, -1])] = 0.0
-
-    def run(m: Any) -> Any:
-        return jnp.mean(jnp.square(fd.solve(p, m=m, save=fd.final(), adjoint=adjoint).final["p"]))
-
-    return run
-
-
-def _by_hand(steps: int) -> Callable[..., Any]:
-    """The same with two arrays and nested checkpoints."""
-    inner = int(np.sqrt(steps))
-    outer, rest = divmod(steps - 1, inner)
-
-    def run(m: Any) -> Any:
-        def step(both: Any, _: Any) -> Any:
-            old, now = both
-            total = now[:-2, 1:-1] + now[2:, 1:-1] + now[1:-1, :-2] + now[1:-1, 2:] - 4 * now[1:-1, 1:-1]
-            new = 2 * now[1:-1, 1:-1] - old[1:-1, 1:-1] + m[1:-1, 1:-1] * total
-            return (now, jnp.zeros_like(now).at[1:-1, 1:-1].set(new)), None
-
-        @jax.checkpoint
-        def block(both: Any, _: Any) -> Any:
-            return lax.scan(step, both, None, length=inner)[0], None
-
-        both = _walls(_start()), _walls(_start())
-        both = lax.scan(block, both, None, length=outer)[0]
-        both = lax.scan(step, both, None, length=rest)[0]
-        return jnp.mean(jnp.square(both[1]))
-
-    return run
-
-
-def _walls(array: jax.Array) -> jax.Array:
-    return jnp.zeros_like(array).at[1:-1, 1:-1].set(array[1:-1, 1:-1])
-
-
-def _adjoints() -> list[tuple[str, Any]]:
-    return [
-        ("default", None),
-        ("Full", fd.adjoint.Full()),
-        ("Checkpointed", fd.adjoint.Checkpointed()),
-        ("Reversible", fd.adjoint.Reversible()),
-    ]
+"""float32 over 64 steps that are not linear: a sum of terms of both signs."""
+WAVE_TOLERANCE = 1e-6
+"""For every step: all gradients are those of the discrete problem, exactly, but float32 rounds at each."""
+MOST_KEPT = 2**31
+"""Bytes that keeping all levels may take."""
+HAND, DEVITO, FORWARD = "by hand", "Devito", "forward"
+CONTESTANTS: tuple[tuple[str, str], ...] = (
+    ("gradient", FORWARD),
+    ("gradient", "default"),
+    ("gradient", "Full"),
+    ("gradient", "Checkpointed"),
+    ("gradient", "Reversible"),
+    ("gradient by hand", HAND),
+    ("gradient devito", DEVITO),
+    ("devito", DEVITO),
+)
+"""The processes, and what each has to offer; the last is Devito's forward solve, which keeps three levels."""
+KEEPING_ALL = ("Full", DEVITO)
+NOTE = (
+    "By hand: nested jax.checkpoint over √T scans of √T steps. Memory: how far a run lets its process grow, less what "
+    "the forward solve's does, in arrays of the problem's size; in brackets what XLA says its program holds."
+)
+DEVITO_NOTE = (
+    "Devito keeps every level and marches the adjoint wave back, with OpenMP on all cores: the same discrete gradient."
+)
 
 
 def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
-    """For each number of steps, each adjoint against the forward solve and the hand-written scan."""
+    """For each number of steps, each adjoint against the forward solve, JAX by hand and Devito."""
     found = []
-    for steps in STEPS[: 2 if settings.quick else 3]:
-        found.append((f"Gradient by c² of a 2-D wave, {NUM}², {steps} steps", _rows(settings, steps)))
+    for steps in QUICK_STEPS if settings.quick else STEPS:
+        case = Case(PROBLEM, NUM, "float32", steps * NUM**2, most_steps=steps)
+        title = f"Gradient by c² of a 2-D wave of order 4, {NUM}², {steps} steps"
+        found.append((title, _measure(settings, case).rows()))
     num = 256 if settings.quick else 1024
     found.append(
         (f"Gradient by parameters, {num}², {PARAMETER_STEPS} steps, default adjoint", _parameters(settings, num))
     )
     return found
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Rounds of one case: seconds and bytes of each contestant, and who could not run."""
+
+    case: Case
+    names: tuple[tuple[str, str], ...]
+    samples: Samples
+    taken: tuple[tuple[int, int], ...]
+    missing: str
+
+    def rows(self) -> list[Row]:
+        """Each adjoint against JAX by hand; the default, and what else keeps all levels, against Devito."""
+        found, hand = [], self.names.index(("gradient by hand", HAND))
+        for place, (process, name) in enumerate(self.names):
+            if process != "gradient" or name == FORWARD:
+                continue
+            bar = HAND_BAR if name in ("default", "Checkpointed") else None
+            found.append(self._row(self._cost(place, name), place, hand, HAND, bar, NOTE))
+        times = self.samples.ratio(hand, 0)[0]
+        what = f"{HAND}: {times:.2f} × fdsolve's forward, {self._memory(hand)}"
+        found.append(Row(what, "–", show_seconds(self.samples.median(hand)), note=NOTE))
+        return found + self._devito()
+
+    def _devito(self) -> list[Row]:
+        if ("gradient devito", DEVITO) not in self.names:
+            return [Row("default against Devito", "–", self.missing)]
+        place, forward = self.names.index(("gradient devito", DEVITO)), self.names.index(("devito", DEVITO))
+        against = f"{DEVITO}: {self.samples.ratio(place, forward)[0]:.2f} × its forward, {self._memory(place)}"
+        adjoints = [k for k, (process, name) in enumerate(self.names) if process == "gradient" and name != FORWARD]
+        rows = [self._row(f"{self.names[k][1]} against Devito", k, place, against, None, DEVITO_NOTE) for k in adjoints]
+        return [*rows, self._row("forward against Devito's", 0, forward, DEVITO, None, DEVITO_NOTE)]
+
+    def _row(self, what: str, place: int, other: int, label: str, bar: float | None, note: str) -> Row:
+        ratio, low, high = self.samples.ratio(place, other)
+        shown = f"{show_seconds(self.samples.median(other))} ({label})"
+        return Row(what, show_seconds(self.samples.median(place)), shown, ratio, (low, high), bar, note=note)
+
+    def _cost(self, place: int, name: str) -> str:
+        return f"{name}: {self.samples.ratio(place, 0)[0]:.2f} × forward, {self._memory(place)}"
+
+    def _memory(self, place: int) -> str:
+        size = self.case.points * np.dtype(self.case.dtype).itemsize
+        grown, held = self.taken[place][0] - self.taken[0][0], self.taken[place][1]
+        return f"{grown / size:.4g} arrays" + (f" ({held / size:.4g})" if held else "")
+
+
+def _measure(settings: Settings, case: Case) -> _Measured:
+    """Checks that all gradients of a case agree, and takes their memory and their time."""
+    everything = case.steps * case.points * np.dtype(case.dtype).itemsize
+    wanted = [one for one in CONTESTANTS if everything <= MOST_KEPT or one[1] not in KEEPING_ALL]
+    ready: list[tuple[Worker, str]] = []
+    names, missing = [], ["" if everything <= MOST_KEPT else f"keeping all levels takes {everything / 2**30:.1f} GiB"]
+    try:
+        for process, name in wanted:
+            worker = Worker(process, case, settings.choice.threads, (name,) if process == "gradient" else ())
+            try:
+                worker.wait()  # one after the other: what compiles takes all cores
+            except Missing as reason:
+                missing.append(str(reason))
+                continue
+            ready.append((worker, worker.labels[0]))
+            names.append((process, name))
+        measured = [process != "devito" for process, _ in names]
+        taken = [one.memory(label) if here else (0, 0) for (one, label), here in zip(ready, measured, strict=True)]
+        _check(case, names, ready)
+        calls = [partial(worker.run, label) for worker, label in ready]
+        samples = rounds_of(calls, budget=8 * settings.budget, least=3, most=15)
+        return _Measured(case, tuple(names), samples, tuple(taken), "; ".join(filter(None, missing)))
+    finally:
+        for worker, _ in ready:
+            worker.close()
+
+
+def _check(case: Case, names: list[tuple[str, str]], ready: list[tuple[Worker, str]]) -> None:
+    """Every gradient against that by hand."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {
+            name: worker.answer(label, Path(folder))
+            for (process, name), (worker, label) in zip(names, ready, strict=True)
+            if process != "devito" and name != FORWARD
+        }
+    for name, one in found.items():
+        check_agreement(f"{case.title}: {name}", one, found[HAND], WAVE_TOLERANCE * case.steps)
 
 
 def _burgers(num: int, kernel: str) -> Callable[..., Any]:
@@ -150,38 +201,4 @@ def _parameters(settings: Settings, num: int) -> list[Row]:
             ratio, low, high = samples.ratio(0, place)
             what = f"{name}, against the {against}"
             rows.append(Row(what, seconds[0], f"{seconds[place]} ({against})", ratio, (low, high), bar))
-    return rows
-
-
-def _rows(settings: Settings, steps: int) -> list[Row]:
-    given = [_courant()]
-    size = NUM * NUM * 4
-    hand = jax.jit(jax.grad(_by_hand(steps))).lower(*given).compile()
-    expected = hand(*given)
-    forward = jax.jit(_ours(steps, None)).lower(*given).compile()
-    names, programs = [], []
-    for name, adjoint in _adjoints():
-        if name == "Full" and steps * size > 2**31:
-            continue
-        program = jax.jit(jax.grad(_ours(steps, adjoint))).lower(*given).compile()
-        inside = np.s_[1:-1, 1:-1]
-        check_agreement(name, np.asarray(program(*given))[inside], np.asarray(expected)[inside], TOLERANCE)
-        names.append(name)
-        programs.append(program)
-    samples = interleave(
-        [partial(f, *given) for f in (*programs, hand, forward)], budget=settings.budget, least=3, most=15
-    )
-    rows = []
-    for place, (name, program) in enumerate(zip(names, programs, strict=True)):
-        ratio, low, high = samples.ratio(place, len(programs))
-        times, held = samples.ratio(place, len(programs) + 1)[0], program.memory_analysis().temp_size_in_bytes
-        what = f"{name}: {times:.2f} × forward, {held / size:.4g} arrays"
-        other = f"{show_seconds(samples.median(len(programs)))} (by hand)"
-        bar = HAND_BAR if name in ("default", "Checkpointed") else None
-        rows.append(Row(what, show_seconds(samples.median(place)), other, ratio, (low, high), bar, note=NOTE))
-    held = hand.memory_analysis().temp_size_in_bytes / size
-    times = samples.ratio(len(programs), len(programs) + 1)[0]
-    rows.append(
-        Row(f"by hand: {times:.2f} × fdsolve's forward, {held:.4g} arrays", "–", show_seconds(samples.median(-2)))
-    )
     return rows

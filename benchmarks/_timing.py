@@ -49,6 +49,19 @@ def interleave(calls: list[Callable[[], Any]], *, budget: float, least: int = 5,
     return Samples(np.asarray(rows))
 
 
+def rounds_of(calls: list[Callable[[], float]], *, budget: float, least: int, most: int) -> Samples:
+    """Calls that tell their own seconds, in rounds there and back for about `budget` seconds, the first not counted."""
+    once = sum(call() for call in calls)
+    rows = []
+    for number in range(int(np.clip(budget / once, least, most))):
+        order = range(len(calls)) if number % 2 == 0 else range(len(calls) - 1, -1, -1)
+        row = [0.0] * len(calls)
+        for i in order:
+            row[i] = calls[i]()
+        rows.append(row)
+    return Samples(np.asarray(rows))
+
+
 def _seconds(call: Callable[[], Any], count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):

@@ -1,6 +1,7 @@
 """The process of one contestant: `python -m benchmarks.peers NAME CASE`, driven over its pipes by `_team.Worker`.
 
-Each line of input is a JSON list, `["answer", label, path]` or `["run", label]`; each line of output a JSON object.
+Each line of input is a JSON list, `["answer", label, path]`, `["run", label]` or `["memory", label]`; each line of
+output a JSON object.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ._cases import Case
+from ._memory import bytes_taken
 
 Maker = Callable[[Case, list[str], dict[str, str]], list[Any]]
 
@@ -55,6 +57,24 @@ def _devito(case: Case, *_: Any) -> list[Any]:
     return [Devito(case)]
 
 
+def _gradient(case: Case, adjoints: list[str], *_: Any) -> list[Any]:
+    from ._gradients import make_ours
+
+    return [make_ours(case, adjoint) for adjoint in adjoints]
+
+
+def _gradient_by_hand(case: Case, *_: Any) -> list[Any]:
+    from ._gradients import make_by_hand
+
+    return [make_by_hand(case)]
+
+
+def _gradient_devito(case: Case, *_: Any) -> list[Any]:
+    from ._devito_gradient import DevitoGradient
+
+    return [DevitoGradient(case)]
+
+
 def _other(package: str) -> Maker:
     def make(case: Case, *_: Any) -> list[Any]:
         from ._others import make_other
@@ -80,6 +100,9 @@ MAKERS: dict[str, Maker] = {
     "py-pde": _other("pde"),
     "findiff": _other("findiff"),
     "stream": _stream,
+    "gradient": _gradient,
+    "gradient by hand": _gradient_by_hand,
+    "gradient devito": _gradient_devito,
 }
 
 
@@ -106,6 +129,9 @@ def main() -> None:
         if request == "run":
             contestants[label].run()
             reply(seconds=time.perf_counter() - start)
+        elif request == "memory":
+            taken = bytes_taken(contestants[label].run)
+            reply(taken=taken, temporary=contestants[label].temporary)
         else:
             np.save(rest[0], np.stack([np.asarray(array) for array in contestants[label].answer()]))
             reply(seconds=time.perf_counter() - start)

@@ -47,6 +47,7 @@ class Case:
     num: int
     dtype: str
     updates: int = UPDATES
+    most_steps: int = MAX_STEPS
 
     def __post_init__(self) -> None:
         if self.problem not in PROBLEMS:
@@ -74,7 +75,7 @@ class Case:
     @property
     def steps(self) -> int:
         """An even number of steps, about `updates` point updates in all."""
-        return 2 * max(1, min(MAX_STEPS, self.updates // self.points) // 2)
+        return 2 * max(1, min(self.most_steps, self.updates // self.points) // 2)
 
     @property
     def bytes_a_point(self) -> int:

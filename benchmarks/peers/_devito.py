@@ -31,9 +31,9 @@ class Devito:
         given = [Function(name=f"c{k}", **space) for k in range(equation.num_coefficients)]
         for function, array in zip(given, case.coefficients(), strict=True):
             _fill(function.data_with_halo, array, reach, rank)
-        read = [_reader(f, grid.dimensions) for f in self._fields]
-        read += [_reader(f.backward, grid.dimensions) for f in self._fields if equation.two_levels]
-        read += [_reader(f, grid.dimensions) for f in given]
+        read = [reader(f, grid.dimensions) for f in self._fields]
+        read += [reader(f.backward, grid.dimensions) for f in self._fields if equation.two_levels]
+        read += [reader(f, grid.dimensions) for f in given]
         rules = equation.step(*read)
         updates = [Eq(f.forward, rule) for f, rule in zip(self._fields, rules, strict=True)]
         self._operator: Any = Operator(updates, opt=("advanced", {"openmp": True}))
@@ -69,5 +69,6 @@ def _fill(target: Any, array: np.ndarray, reach: int, rank: int) -> None:
     target[(slice(wide // 2, -(wide // 2) or None),) * rank] = array
 
 
-def _reader(function: Any, dimensions: Any) -> Callable[..., Any]:
+def reader(function: Any, dimensions: Any) -> Callable[..., Any]:
+    """The values of a function so many points further along each dimension."""
     return lambda *by: function.subs({d: d + k * d.spacing for d, k in zip(dimensions, by, strict=True) if k})

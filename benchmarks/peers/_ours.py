@@ -29,7 +29,7 @@ def declare(case: Case) -> list[fd.Field]:
     return fields
 
 
-def solve(case: Case, kernel: Any) -> tuple[Callable[..., list[jax.Array]], list[jax.Array]]:
+def solve(case: Case, kernel: Any, adjoint: Any = None) -> tuple[Callable[..., list[jax.Array]], list[jax.Array]]:
     """`fd.solve` of a case as a function of its arrays, and those."""
     fields = declare(case)
     names = [f"{name}_start" for name in case.equation.fields]
@@ -38,7 +38,7 @@ def solve(case: Case, kernel: Any) -> tuple[Callable[..., list[jax.Array]], list
 
     def call(*given: jax.Array) -> list[jax.Array]:
         parameters = dict(zip(names, given, strict=True))
-        final = fd.solve(fields, save=fd.final(), kernel=kernel, parameters=parameters).final
+        final = fd.solve(fields, save=fd.final(), kernel=kernel, adjoint=adjoint, parameters=parameters).final
         return [final[name] for name in case.equation.fields]
 
     return call, arrays

@@ -49,6 +49,12 @@ class Worker:
         self._ask("run", label)
         return self._reply()["seconds"]
 
+    def memory(self, label: str) -> tuple[int, int]:
+        """Bytes by which a run lets the process grow, and those that XLA says its program holds (0: not XLA's)."""
+        self._ask("memory", label)
+        reply = self._reply()
+        return reply["taken"], reply["temporary"]
+
     def answer(self, label: str, folder: Path) -> np.ndarray:
         """The last level of all fields, from the initial state: (field, *space)."""
         path = folder / f"{self.name}.npy"
