@@ -19,6 +19,7 @@ from ...stencil import ProfileRead, WholeRead
 from .._level import Arrays
 from .._march_call import MarchCall
 from ._adjoint import Pulled, adjoint_program, pull_program
+from ._bundles import make_bundles
 from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
@@ -99,7 +100,9 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots) -> str:
     layout = layout_of(call, kind)
     module = ir.Module("fdsolve")
     dtypes = {name: dtype for name, _, dtype in slots.shared}
-    rows = write_rows(module, layout.program.operations, axes_of(call), dtypes)
+    bundles = make_bundles(layout.program, layout.schedule)
+    made = write_rows(module, layout.program, layout.schedule, bundles, axes_of(call), dtypes)
+    rows = dict(zip(bundles, made, strict=True))
     extents = {one.name: one for one in call.structure.extents} | _stack_extents(call)
     tile = TileWriter(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
     name = write_handler(module, tile, layout, slots)

@@ -1,4 +1,4 @@
-"""Row functions: one operation along the last axis, the loop that the compiler vectorises."""
+"""Row functions: a bundle of operations along the last axis, loops that the compiler vectorises."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,19 @@ import numpy as np
 from llvmlite import ir
 
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
+from ._bundles import Bundle
 from ._code import POINTER, VOID, Code
 from ._operands import TIME_BEFORE, TurnedRead
-from ._program import Operation
+from ._program import Operation, Program
 from ._scalar import I64, Scalars, stored_type
+from ._schedule import Schedule
 
 MAX_UNROLLED = 8
-"""Points; shorter boxes are written out, and inlined."""
+"""Points; shorter boxes are written out, and inlined where they are alone."""
 MAX_INLINED = 16
 """Operations; where there are more, inlining takes long to compile."""
+BLOCK = 16
+"""Points that a loop computes at a time; the last ones again, where they do not fill a block."""
 _TIMES = ("t", "passed")
 
 
@@ -38,7 +42,8 @@ class RowRead:
 class ProfileRow:
     """A row of a profile, or its one entry there where it does not run along the last axis.
 
-    `turn`: how many rows further on, counted round a periodic first axis, before it is moved.
+    `turn`: how many rows further on, counted round a periodic first axis, before it is moved. `odd`: as for rows of
+    arrays.
     """
 
     name: str
@@ -46,6 +51,7 @@ class ProfileRow:
     moved: tuple[int, ...]
     along: bool
     turn: int = 0
+    odd: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,116 +65,174 @@ class Entry:
 Source = RowRead | ProfileRow | Entry
 
 
+Span = tuple[int, int]
+"""Where a loop along the last axis starts and stops."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """A row function, and what its pointers point to: the row written, then the sources."""
+    """A row function, and its arguments: the arrays written, what its pointers point to, and the ends of its loops."""
 
     function: ir.Function
+    targets: tuple[str, ...]
     sources: tuple[Source, ...]
+    spans: tuple[Span, ...]
 
 
 def write_rows(
-    module: ir.Module, operations: Sequence[Operation], axes: tuple[str, ...], dtypes: Mapping[str, Any]
+    module: ir.Module,
+    program: Program,
+    schedule: Schedule,
+    bundles: Sequence[Bundle],
+    axes: tuple[str, ...],
+    dtypes: Mapping[str, Any],
 ) -> list[Row]:
-    """The row function of each operation; those that do the same with other rows share one.
+    """The row function of each bundle; those that do the same with other rows share one.
 
     `dtypes` are those of shared arrays by name.
     """
     found: dict[Any, ir.Function] = {}
     rows = []
-    for operation in operations:
-        writer = RowWriter(module, operation, axes, dtypes, len(operations) <= MAX_INLINED)
+    inline = len(program.operations) <= MAX_INLINED
+    for bundle in bundles:
+        operations = [program.operations[number] for number in bundle]
+        writer = RowWriter(module, operations, axes, dtypes, inline, schedule.fewest)
         key = writer.signature()
         if key not in found:
             found[key] = writer.write(f"row_{len(found)}")
-        rows.append(Row(found[key], tuple(writer.sources)))
+        rows.append(Row(found[key], tuple(writer.targets), tuple(writer.sources), tuple(writer.groups)))
     return rows
 
 
 class RowWriter:
-    """Writes the row function of an operation: f(out, sources …, number of points)."""
+    """Writes the row function of a bundle: f(targets …, sources …, the first and the last point of each loop …)."""
 
     def __init__(
-        self, module: ir.Module, operation: Operation, axes: tuple[str, ...], dtypes: Mapping[str, Any], inline: bool
+        self,
+        module: ir.Module,
+        operations: Sequence[Operation],
+        axes: tuple[str, ...],
+        dtypes: Mapping[str, Any],
+        inline: bool,
+        fewest: int,
     ):
-        self.module, self.operation, self.axes, self.dtypes = module, operation, axes, dtypes
-        self.real = np.dtype(operation.rule.dtype)
+        self.module, self.operations, self.axes, self.dtypes = module, operations, axes, dtypes
+        self.fewest = fewest
+        self.real = np.dtype(operations[0].rule.dtype)
+        self.targets = list(dict.fromkeys(one.array for one in operations))
+        self.groups: dict[Span, list[Operation]] = {}
+        for one in operations:
+            self.groups.setdefault((one.box.start[-1], one.box.stop[-1]), []).append(one)
         self.sources: list[Source] = []
-        self._collect()
-        width = operation.box.shape[-1]
-        self.unrolled = width if width <= MAX_UNROLLED and inline else 0
+        for one in operations:
+            self._collect(one)
+        self.inlined = inline and len(operations) == 1 and _width(next(iter(self.groups))) <= MAX_UNROLLED
 
     def signature(self) -> Hashable:
         """All that the function's text depends on; of its sources only their kinds and places."""
-        operation, place = self.operation, self.sources.index
+        kinds = tuple((type(one), getattr(one, "along", False), np.dtype(self._dtype(one))) for one in self.sources)
+        loops = tuple(
+            (self._manner(span, group), tuple(self._signature_of(one) for one in group))
+            for span, group in self.groups.items()
+        )
+        return kinds, loops, self.inlined
+
+    def _signature_of(self, operation: Operation) -> Hashable:
+        place = self.sources.index
         reads = tuple(
-            (tuple(place(one) for one in self._sources_of(operand)), _variant(operand))
+            (tuple(place(one) for one in self._sources_of(operation, operand)), _variant(operand))
             for operand in operation.operands
         )
-        kinds = tuple((type(one), getattr(one, "along", False), np.dtype(self._dtype(one))) for one in self.sources)
-        consts = tuple(place(one) for one in self._constants())
-        mask = None if operation.mask is None else place(self._mask_row())
+        consts = tuple(place(one) for one in self._constants(operation))
+        mask = None if operation.mask is None else place(self._mask_row(operation))
         predicate = None if operation.predicate is None else operation.predicate.key
-        whole = (operation.rule.key, predicate, operation.adds, operation.fraction, self.unrolled)
-        return whole, reads, kinds, consts, mask
+        target = self.targets.index(operation.array)
+        return (operation.rule.key, predicate, operation.adds, operation.fraction, target, reads, consts, mask)
+
+    def _manner(self, span: Span, group: Sequence[Operation]) -> str | int:
+        """How a loop is written: so many points written out, in blocks the last of which may lie over the one before,
+        or point by point, where a point must not be computed twice."""
+        width = _width(span)
+        if width <= MAX_UNROLLED:
+            return width
+        return "blocks" if width >= BLOCK and not any(self._overwrites(one) for one in group) else "points"
+
+    def _overwrites(self, operation: Operation) -> bool:
+        """Whether an operation may write where it reads."""
+        own = (read for read in operation.operands if isinstance(read, StateRead) and read.field in self.targets)
+        return operation.adds or any(-read.level >= self.fewest and not any(read.offset) for read in own)
 
     def write(self, name: str) -> ir.Function:
         """The function."""
-        code = self.code = Code(self.module, name, VOID, [POINTER] * (1 + len(self.sources)) + [I64])
-        code.arguments[0].add_attribute("noalias")
-        code.function.attributes.add("alwaysinline" if self.unrolled else "noinline")
+        pointers = len(self.targets) + len(self.sources)
+        code = self.code = Code(self.module, name, VOID, [POINTER] * pointers + [I64] * (2 * len(self.groups)))
+        for target in code.arguments[: len(self.targets)]:
+            target.add_attribute("noalias")
+        code.function.attributes.add("alwaysinline" if self.inlined else "noinline")
         self.entries = {
             source: self._load(pointer, self._dtype(source), 0)
-            for source, pointer in zip(self.sources, code.arguments[1:], strict=False)
+            for source, pointer in zip(self.sources, code.arguments[len(self.targets) :], strict=False)
             if isinstance(source, Entry) or (isinstance(source, ProfileRow) and not source.along)
         }
-        if self.unrolled:
-            for j in range(self.unrolled):
-                with code.when(code.below(j, code.arguments[-1])):
-                    self._point(ir.Constant(I64, j))
-        else:
-            with code.loop(0, code.arguments[-1], vectorised=True) as j:
-                self._point(j)
+        for k, (span, group) in enumerate(self.groups.items()):
+            start, stop = code.arguments[pointers + 2 * k : pointers + 2 * k + 2]
+            self._loop(self._manner(span, group), group, start, stop)
         code.builder.ret_void()
         return code.function
 
-    def _constants(self) -> list[Entry]:
-        operation, found = self.operation, []
+    def _loop(self, manner: str | int, group: Sequence[Operation], start: Any, stop: Any) -> None:
+        """Computes the operations at all points from a first one to a last."""
+        code = self.code
+        if isinstance(manner, int):
+            for j in range(manner):
+                self._point(group, code.add(start, j))
+        elif manner == "points":
+            with code.loop(start, stop, vectorised=True) as j:
+                self._point(group, j)
+        else:
+            last = code.sub(stop, BLOCK)
+            with code.loop(0, code.div(code.add(code.sub(stop, start), BLOCK - 1), BLOCK)) as block:
+                first = code.least(code.add(start, code.mul(block, BLOCK)), last)
+                with code.loop(0, BLOCK, vectorised=True) as j:
+                    self._point(group, code.add(first, j))
+
+    def _constants(self, operation: Operation) -> list[Entry]:
+        found = []
         for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
             found += [Entry(f"rule {number} {k}") for k in range(len(rule.consts) if rule is not None else 0)]
         return found
 
-    def _collect(self) -> None:
-        operation = self.operation
+    def _collect(self, operation: Operation) -> None:
         for operand in operation.operands:
-            for source in self._sources_of(operand):
+            for source in self._sources_of(operation, operand):
                 self._add(source)
-        for source in self._constants():
+        for source in self._constants(operation):
             self._add(source)
         if operation.mask is not None:
-            self._add(self._mask_row())
+            self._add(self._mask_row(operation))
 
     def _add(self, source: Source) -> None:
         if source not in self.sources:
             self.sources.append(source)
 
-    def _mask_row(self) -> ProfileRow:
-        assert self.operation.mask is not None
+    def _mask_row(self, operation: Operation) -> ProfileRow:
+        assert operation.mask is not None
         space = tuple(axis for axis in self.axes if axis)
-        return ProfileRow(self.operation.mask, space, (0,) * (len(space) - 1), True)
+        return ProfileRow(operation.mask, space, (0,) * (len(space) - 1), True)
 
-    def _sources_of(self, operand: Operand) -> list[Source]:
+    def _sources_of(self, operation: Operation, operand: Operand) -> list[Source]:
         if isinstance(operand, StateRead):
             return [RowRead(operand.field, -operand.level, operand.offset[:-1], bool(operand.offset[-1] % 2))]
         if isinstance(operand, ProfileRead):
             along = bool(operand.axes) and operand.axes[-1] == self.axes[-1]
             moved = operand.offset[:-1] if along else operand.offset
             turn = operand.turn if isinstance(operand, TurnedRead) else 0
-            return [ProfileRow(operand.name, operand.axes, moved, along, turn)]
+            odd = along and bool(operand.offset[-1] % 2)
+            return [ProfileRow(operand.name, operand.axes, moved, along, turn, odd)]
         if operand == TIME_BEFORE:
             return [Entry("times", 1)]
         if operand.name == "t":
-            whole = self.operation.fraction == 1.0
+            whole = operation.fraction == 1.0
             return [Entry("times")] if whole else [Entry("times", 1), Entry("dt")]
         return [Entry("dt" if operand.name == "passed" else operand.name)]
 
@@ -182,16 +246,25 @@ class RowWriter:
         value = builder.load(pointer, typ=kind)
         return builder.icmp_unsigned("!=", value, ir.Constant(kind, 0)) if np.dtype(dtype) == bool else value
 
-    def _point(self, j: Any) -> None:
-        operation, code = self.operation, self.code
+    def _point(self, group: Sequence[Operation], j: Any) -> None:
+        """What the operations give at a point: all is read before anything is written."""
+        builder, found = self.code.builder, []
+        for operation in group:
+            pointer = self.code.arguments[self.targets.index(operation.array)]
+            out = builder.gep(pointer, [self.code.value(j)], source_etype=stored_type(self.real))
+            found.append((self._value(operation, out, j), out))
+        for value, out in found:
+            builder.store(value, out)
+
+    def _value(self, operation: Operation, out: Any, j: Any) -> Any:
+        code = self.code
         scalars = Scalars(code.module, code.builder)
-        value = self._rule(scalars, operation.rule, operation.number, j)
-        out = code.builder.gep(code.arguments[0], [j], source_etype=stored_type(self.real))
+        value = self._rule(scalars, operation, operation.rule, operation.number, j)
         held = None
         if operation.mask is not None:
-            held = self._at(self._mask_row(), j, 0)
+            held = self._at(self._mask_row(operation), j, 0)
         if operation.predicate is not None:
-            holds = self._rule(scalars, operation.predicate, operation.held, j)
+            holds = self._rule(scalars, operation, operation.predicate, operation.held, j)
             held = holds if held is None else code.builder.and_(held, holds)
         if held is not None or operation.adds:
             below = code.builder.load(out, typ=stored_type(self.real))
@@ -199,25 +272,25 @@ class RowWriter:
                 value = code.builder.fadd(value, below, flags=("contract", "nsz"))
             if held is not None:
                 value = code.builder.select(held, value, below)
-        code.builder.store(value, out)
+        return value
 
-    def _rule(self, scalars: Scalars, rule: Traced, number: int | None, j: Any) -> Any:
-        values = [self._operand(operand, j) for operand in rule.operands]
+    def _rule(self, scalars: Scalars, operation: Operation, rule: Traced, number: int | None, j: Any) -> Any:
+        values = [self._operand(operation, operand, j) for operand in rule.operands]
         consts = [self.entries[Entry(f"rule {number} {k}")] for k in range(len(rule.consts))]
         (result,) = scalars.run(rule.jaxpr, consts, values)
         return result
 
-    def _operand(self, operand: Operand, j: Any) -> Any:
+    def _operand(self, operation: Operation, operand: Operand, j: Any) -> Any:
         if isinstance(operand, WholeRead):
-            return self._whole(operand)
-        (source,) = self._sources_of(operand)
+            return self._whole(operation, operand)
+        (source,) = self._sources_of(operation, operand)
         if source in self.entries:
             return self.entries[source]
         return self._at(source, j, operand.offset[-1])
 
-    def _whole(self, operand: WholeRead) -> Any:
-        builder, fraction = self.code.builder, self.operation.fraction
-        found = [self.entries[source] for source in self._sources_of(operand)]  # type: ignore[index]
+    def _whole(self, operation: Operation, operand: WholeRead) -> Any:
+        builder, fraction = self.code.builder, operation.fraction
+        found = [self.entries[source] for source in self._sources_of(operation, operand)]  # type: ignore[index]
         if operand.name == "passed":
             return builder.fmul(found[0], ir.Constant(found[0].type, fraction))
         if operand.name == "t" and fraction != 1.0:
@@ -225,9 +298,12 @@ class RowWriter:
         return found[0]
 
     def _at(self, source: Source, j: Any, offset: int) -> Any:
-        pointer = self.code.arguments[1 + self.sources.index(source)]
-        at = self.code.builder.add(j, ir.Constant(I64, offset)) if offset else j
-        return self._load(pointer, self._dtype(source), at)
+        pointer = self.code.arguments[len(self.targets) + self.sources.index(source)]
+        return self._load(pointer, self._dtype(source), self.code.value(self.code.add(j, offset)))
+
+
+def _width(span: Span) -> int:
+    return span[1] - span[0]
 
 
 def _variant(operand: Operand) -> Any:

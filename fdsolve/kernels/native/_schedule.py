@@ -88,12 +88,12 @@ def _edges(program: Program) -> list[_Edge]:
         for read in operation.reads:
             moved = operation.box.shift(read.offset)
             for writer, other in enumerate(program.operations):
-                if other.array == read.field and _meet(moved, other.box, program.wraps):
+                if other.array == read.field and boxes_meet(moved, other.box, program.wraps):
                     found.append(_Edge(reader, writer, -read.level, read.offset))
     return found
 
 
-def _meet(a: Box, b: Box, wraps: bool) -> bool:
+def boxes_meet(a: Box, b: Box, wraps: bool) -> bool:
     if not wraps:
         return not a.intersect(b).empty
     first, second = (Box(box.start[1:], box.stop[1:]) for box in (a, b))
@@ -116,7 +116,7 @@ def _delays(program: Program, edges: list[_Edge], fewest: int = 0) -> tuple[int,
             (b, a, 0)
             for b, later in enumerate(operations)
             for a, before in enumerate(operations[:b])
-            if later.array == before.array and _meet(later.box, before.box, program.wraps)
+            if later.array == before.array and boxes_meet(later.box, before.box, program.wraps)
         ]
         found = _longest(len(operations), constraints)
         if found is not None:

@@ -1,6 +1,6 @@
 """The tile function: a wavefront of operations through the rows and levels of one tile."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -8,10 +8,10 @@ from typing import Any
 from llvmlite import ir
 
 from ...planning import Extent
+from ._bundles import Bundle
 from ._code import VOID, Code, Number
 from ._layout import BASE, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, Layout, Slots
 from ._operands import LEVELS as LEVEL_AXIS
-from ._program import Operation
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
 
@@ -33,7 +33,7 @@ class TileWriter:
     """Writes tile(control, number, scratch)."""
 
     def __init__(
-        self, module: ir.Module, layout: Layout, slots: Slots, rows: list[Row], extents: dict[str, Extent],
+        self, module: ir.Module, layout: Layout, slots: Slots, rows: Mapping[Bundle, Row], extents: dict[str, Extent],
         axes: tuple[str, ...], time_axis: str | None,
     ):  # fmt: skip
         self.layout, self.slots, self.rows, self.extents = layout, slots, rows, extents
@@ -159,50 +159,48 @@ class TileWriter:
             code.loop(1, code.add(self.levels, 1)) as level,
         ):
             base = code.sub(turn, code.mul(code.sub(level, 1), schedule.skew))
-            for numbers, near in self._runs():
+            for bundles, near in self._runs():
                 if near is None:
-                    self._operation(numbers[0], base, level)
+                    self._bundle(bundles[0], base, level)
                     continue
                 below, above = near
                 with code.when(code.builder.or_(code.below(base, below), code.below(above - 1, base))):
-                    for number in numbers:
-                        self._operation(number, base, level)
+                    for bundle in bundles:
+                        self._bundle(bundle, base, level)
             for one, kept in self.program.state:
                 for behind in range(kept):
                     self._copy(one.name, behind, base, level)
             for name in self.slots.stored:
                 self._store(name, base, level)
 
-    def _runs(self) -> list[tuple[list[int], tuple[int, int] | None]]:
-        """The operations in order; those in a row that fill a few rows at the walls alone share one question.
+    def _runs(self) -> list[tuple[list[Bundle], tuple[int, int] | None]]:
+        """The bundles in order; those in a row that fill a few rows at the walls alone share one question.
 
         With each run the turns, counted from a level's start, before and from which any of them has rows.
         """
         size, runs = self.layout.size(0), []
-        for number, operation in enumerate(self.program.operations):
-            start, stop = operation.box.start[0], operation.box.stop[0]
-            delay = self.schedule.delays[number]
+        for bundle in self.rows:
+            box = self.program.operations[bundle[0]].box
+            start, stop = box.start[0], box.stop[0]
+            delay = self.schedule.delays[bundle[0]]
             low, high = stop <= NEAR, start >= size - NEAR
             if self.program.wraps or size < 4 * NEAR or not (low or high):
-                runs.append(([number], None))
+                runs.append(([bundle], None))
                 continue
             below, above = (stop + delay, 2**62) if low else (-(2**62), start + delay)
             if runs and runs[-1][1] is not None:
-                numbers, near = runs[-1]
+                bundles, near = runs[-1]
                 runs[-1] = (
-                    [*numbers, number],
+                    [*bundles, bundle],
                     (max(near[0], below), min(near[1], above)),
                 )
             else:
-                runs.append(([number], (below, above)))
+                runs.append(([bundle], (below, above)))
         return runs
 
-    def _operation(self, number: int, base: Number, level: Number) -> None:
-        code, box, reach = (
-            self.code,
-            self.program.operations[number].box,
-            self.schedule.rows,
-        )
+    def _bundle(self, bundle: Bundle, base: Number, level: Number) -> None:
+        code, number, reach = self.code, bundle[0], self.schedule.rows  # all of a bundle agree in these
+        box = self.program.operations[number].box
         row = code.sub(base, self.schedule.delays[number])
         more = code.mul(code.sub(self.levels, level), reach.growth)
         low = code.sub(code.sub(self.rows_here.start, reach.below[number]), more)
@@ -219,35 +217,29 @@ class TileWriter:
             low, high = code.most(low, box.start[0]), code.least(high, box.stop[0])
             inside = code.builder.and_(code.below(code.sub(low, 1), row), code.below(row, high))
         with code.when(inside):
-            self._row(number, row, wrapped, level)
+            self._row(bundle, row, wrapped, level)
 
     def _wrap(self, row: Number) -> Number:
         code, size = self.code, self.layout.size(0)
         row = code.choose(code.below(row, 0), code.add(row, size), row)
         return code.choose(code.below(row, size), row, code.sub(row, size))
 
-    def _row(self, number: int, row: Number, wrapped: Number, level: Number) -> None:
-        """Calls the row function for all rows of the operation in this row of the first axis."""
-        code, operation, made = (
-            self.code,
-            self.program.operations[number],
-            self.rows[number],
-        )
-        rank = self.layout.rank
-        bases = [self._source_base(source, operation, row, wrapped, level) for source in made.sources]
-        target = self._row_base(RowRead(operation.array, 0, (0,) * (rank - 1)), row, level)
+    def _row(self, bundle: Bundle, row: Number, wrapped: Number, level: Number) -> None:
+        """Calls the row function for all rows of the bundle in this row of the first axis."""
+        code, made = self.code, self.rows[bundle]
+        here = (0,) * (self.layout.rank - 1)
+        bases = [(self._row_base(RowRead(name, 0, here), row, level), self.layout.item) for name in made.targets]
+        bases += [self._source_base(source, row, wrapped, level) for source in made.sources]
+        ends = [code.value(end) for span in made.spans for end in span]
         middle: list[Number] = []
 
-        def call(first: Number, count: Number) -> None:
-            addresses = [self._place(target, middle, first, self.layout.item)]
-            addresses += [self._place(base, middle, first, size) for base, size in bases]
-            code.builder.call(
-                made.function,
-                [code.pointer(a) for a in addresses] + [code.value(count)],
-            )
+        def call(first: int, _: int) -> None:
+            addresses = [code.pointer(self._place(base, middle, first, size)) for base, size in bases]
+            code.builder.call(made.function, [*addresses, *ends])
 
-        box = operation.box
-        self._each_row(middle, list(zip(box.start, box.stop, strict=True)), lambda a, b: call(a, b - a))
+        box = self.program.operations[bundle[0]].box
+        axes = list(zip(box.start[:-1], box.stop[:-1], strict=True))
+        self._each_row(middle, [*axes, (0, 0)], call)
 
     def _each_row(self, middle: list[Number], spans: list[tuple[int, int]], body: Callable[[int, int], None]) -> None:
         """Calls `body` with the ends of the last axis for all indices of the axes between the first and it."""
@@ -271,7 +263,6 @@ class TileWriter:
     def _source_base(
         self,
         source: Source,
-        operation: Operation,
         row: Number,
         wrapped: Number,
         level: Number,

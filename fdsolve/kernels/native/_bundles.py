@@ -1,0 +1,57 @@
+"""Operations that one row function does together: a call a row, and one loop for all that runs over the same points.
+
+Loops over several arrays read each row once for all of them, and what is written point by point beside walls costs no
+call of its own.
+"""
+
+from collections.abc import Sequence
+
+from ...stencil import StateRead
+from ._program import Operation, Program
+from ._schedule import Schedule, boxes_meet
+
+Bundle = tuple[int, ...]
+"""Numbers of operations on the same rows, in order."""
+MOST_OPERATIONS = 12
+"""In a bundle: more are slow to compile."""
+
+
+def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
+    """The operations, each with the first before it on the same rows that nothing in between keeps it from."""
+    operations, rows = program.operations, schedule.rows
+    found: list[list[int]] = []
+
+    def keys(number: int) -> tuple[object, ...]:
+        box = operations[number].box
+        when = schedule.delays[number], rows.below[number], rows.above[number]
+        return (box.start[:-1], box.stop[:-1], *when)
+
+    def place(number: int) -> int | None:
+        """The bundle that an operation joins: between it and the end, nothing depends on the order."""
+        best = None
+        for k in range(len(found) - 1, -1, -1):
+            if any(_ordered(operations, other, number, program.wraps) for other in found[k]):
+                break
+            if keys(found[k][0]) == keys(number) and len(found[k]) < MOST_OPERATIONS:
+                best = k
+        return best
+
+    for number in range(len(operations)):
+        at = place(number)
+        if at is None:
+            found.append([number])
+        else:
+            found[at].append(number)
+    return [tuple(numbers) for numbers in found]
+
+
+def _ordered(operations: Sequence[Operation], first: int, second: int, wraps: bool) -> bool:
+    """Whether one of two operations of a level must come before the other."""
+    a, b = operations[first], operations[second]
+    if a.array == b.array and boxes_meet(a.box, b.box, wraps):
+        return True
+    return _reads_now(a, b.array) or _reads_now(b, a.array)
+
+
+def _reads_now(operation: Operation, array: str) -> bool:
+    return any(isinstance(o, StateRead) and o.level == 0 and o.field == array for o in operation.operands)
