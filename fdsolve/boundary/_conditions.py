@@ -1,13 +1,14 @@
 """Dirichlet, Neumann and Robin conditions on nodes and faces."""
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..field import AbstractOrdered, AbstractWall, Along, Interpolate, Use, Whole, check_coefficient, own
+from ..field import AbstractOrdered, AbstractWall, Along, Dimension, Interpolate, Use, Whole, check_coefficient, own
 from ..units import is_quantity, magnitude
 from ._polynomial import check_order, literal, stable_degree, through_wall
 from ._show import mirror, show, show_options
@@ -29,6 +30,8 @@ class Dirichlet(AbstractOrdered):
     derivatives between points 4 at most; the plan says so. Source: Gustafsson, High Order Difference Methods (2008),
     chapter 7, for what a boundary formula may lose.
     """
+
+    dimensions = MappingProxyType({"value": Dimension(field=1)})
 
     value: Any
     order: int = field(default=2, kw_only=True)  # type: ignore[assignment]
@@ -73,6 +76,8 @@ class Neumann(AbstractOrdered):
     Good values: the order of the scheme beside it; at walls that mirror, `Symmetric()` is exact to every order.
     """
 
+    dimensions = MappingProxyType({"flux": Dimension(field=1, length=-1)})
+
     flux: Any
     order: int = field(default=2, kw_only=True)  # type: ignore[assignment]
 
@@ -111,9 +116,14 @@ class Robin(AbstractOrdered):
     of second order. A higher `order` p takes the ghosts from the polynomial of degree p that meets the condition and
     interior points. Source: LeVeque, Finite Difference Methods (2007), section 2.12.
 
+    Units: a·u, b·∂u/∂n and g have the same one, whichever it is.
+
     Good values: a and b of the same sign, as in Newton's law of cooling, h·u + k·∂u/∂n = h·u_outside; with opposite
     signs the solution itself grows.
     """
+
+    dimensions = MappingProxyType({"a": Dimension(field=-1), "b": Dimension(field=-1, length=1), "g": Dimension()})
+    shares_factor = True
 
     a: Any
     b: Any

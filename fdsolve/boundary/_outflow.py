@@ -1,13 +1,14 @@
 """Open ends: extrapolation, and radiation with a given or a measured phase speed."""
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ..field import AbstractCondition, AbstractEvolving, AbstractWall, check_coefficient, own
+from ..field import AbstractCondition, AbstractEvolving, AbstractWall, Dimension, check_coefficient, own
 from ._polynomial import combine, lagrange
 from ._show import show
 
@@ -78,6 +79,8 @@ class Outflow(AbstractEvolving):
     time, parameters and state), positive outwards; c Δt/Δx up to 1 with RK4.
     Source: Engquist & Majda, Math. Comp. 31 (1977) 629.
     """
+
+    dimensions = MappingProxyType({"speed": Dimension(length=1, time=-1)})
 
     speed: Any = field(default=None, kw_only=True)
 

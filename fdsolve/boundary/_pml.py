@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ..field import AbstractAbsorber, AbstractWall
+from ..field import AbstractAbsorber, AbstractWall, Dimension
+from ..units import is_quantity, magnitude
 from ._show import mirror
 
 
@@ -35,10 +37,16 @@ class PML(AbstractAbsorber):
         wavenumber: for Schrödinger equations, i ∂u/∂t = …: s = 1 + e^{iπ/4}σ without memory, tuned to this
             wavenumber (one over length). Source: Nissen & Kreiss, Commun. Comput. Phys. 9 (2011) 147.
 
+    Alpha, speed and wavenumber are in the units of the axis and of time, or quantities.
+
     Good values: 10 to 20 cells, cubic; κ = 1; α = 0, or π times the main frequency for waves at grazing incidence.
     Schrödinger: the wavenumber of the fastest packet, twenty cells or more than a wavelength.
     Raises: DeclarationError for what is out of range.
     """
+
+    numbers = MappingProxyType(
+        {"speed": Dimension(length=1, time=-1), "alpha": Dimension(time=-1), "wavenumber": Dimension(length=-1)}
+    )
 
     cells: int
     order: float = 3
@@ -64,14 +72,15 @@ class PML(AbstractAbsorber):
         object.__setattr__(self, "cells", int(cells))
         numbers = dict(order=(order, 0), reflection=(reflection, 0), kappa=(kappa, 1), alpha=(alpha, 0))
         for name, (value, least) in numbers.items():
-            object.__setattr__(self, name, _to_number(name, value, least))
+            object.__setattr__(self, name, _checked(name, value, least))
         if not 0 < self.reflection < 1:
             raise DeclarationError(f"PML: reflection= lies between 0 and 1, got {reflection!r}; 1e-6 is a good value.")
-        object.__setattr__(self, "speed", _to_speed(speed))
-        if wavenumber is not None and _to_number("wavenumber", wavenumber, 0) == 0:
+        found = _to_speed(_bare("speed", speed))
+        object.__setattr__(self, "speed", speed if is_quantity(speed) else found)
+        if wavenumber is not None and _bare("wavenumber", _checked("wavenumber", wavenumber, 0)) == 0:
             raise DeclarationError(f"PML: wavenumber= is positive, got {wavenumber!r}.")
-        object.__setattr__(self, "wavenumber", None if wavenumber is None else float(wavenumber))
-        if wavenumber is not None and (speed is not None or self.kappa != 1 or self.alpha != 0):
+        object.__setattr__(self, "wavenumber", None if wavenumber is None else _checked("wavenumber", wavenumber, 0))
+        if wavenumber is not None and (speed is not None or self.kappa != 1 or _bare("alpha", self.alpha) != 0):
             raise DeclarationError(
                 "PML: with wavenumber= the coordinate is stretched the same for all times: leave speed, kappa and "
                 "alpha out."
@@ -112,6 +121,17 @@ def _to_number(name: str, value: Any, least: int) -> float:
     if not number or not math.isfinite(value) or value < least:
         raise DeclarationError(f"PML: {name}= is a number of at least {least}, got {value!r}.")
     return float(value)
+
+
+def _bare(name: str, value: Any) -> Any:
+    """The number of what may be a quantity."""
+    return magnitude(value) if name in PML.numbers and is_quantity(value) else value
+
+
+def _checked(name: str, value: Any, least: int) -> Any:
+    """A number as a float, a quantity as it is: its units are those of the grid, which is not known yet."""
+    number = _to_number(name, _bare(name, value), least)
+    return value if is_quantity(value) else number
 
 
 def _to_speed(speed: Any) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..field import AbstractWall
+from ..units import in_words, is_quantity
 
 
 def mirror(wall: AbstractWall) -> int:
@@ -11,11 +12,18 @@ def mirror(wall: AbstractWall) -> int:
 
 
 def show(value: Any) -> str:
-    """A coefficient in the print of its condition: numbers as they are, functions by name, others by type."""
+    """A coefficient in the print of its condition: numbers, quantities, functions by name, others by type."""
+    if is_quantity(value):
+        return in_words(value)
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
         return "lambda" if name == "<lambda>" else name
     return str(value) if isinstance(value, int | float | complex) else type(value).__name__
+
+
+def show_number(value: Any) -> str:
+    """A number or a quantity in the print of its condition."""
+    return in_words(value) if is_quantity(value) else f"{value:g}"
 
 
 def show_options(condition: Any) -> str:

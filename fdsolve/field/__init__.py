@@ -9,6 +9,7 @@ from ._conditions import AbstractLayer as AbstractLayer
 from ._conditions import AbstractOrdered as AbstractOrdered
 from ._conditions import AbstractPeriodic as AbstractPeriodic
 from ._conditions import AbstractWall as AbstractWall
+from ._conditions import Dimension as Dimension
 from ._conditions import Normal as Normal
 from ._conditions import Use as Use
 from ._conditions import normal as normal

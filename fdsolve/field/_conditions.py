@@ -1,9 +1,11 @@
 """What a boundary condition is: what it knows of a wall, and what it gives the points on and beyond it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -84,8 +86,24 @@ class AbstractWall(ABC):
         """du/dt `index` points inwards, by the field's own rate. Raises PlanningError where it has none."""
 
 
+@dataclass(frozen=True)
+class Dimension:
+    """What a number at a wall is measured in: powers of the units of the field, of the axis across and of time."""
+
+    field: int = 0
+    length: int = 0
+    time: int = 0
+
+
 class AbstractBoundary(ABC):
     """What is assigned to walls: conditions, which give values there, and layers inside them."""
+
+    dimensions: ClassVar[Mapping[str, Dimension]] = MappingProxyType({})
+    """What the coefficients are measured in, by attribute and in their order; empty where that is not told."""
+    shares_factor: ClassVar[bool] = False
+    """Whether that holds but for a factor in any unit which all of them have, as the terms of a·u + b·∂u/∂n = g."""
+    numbers: ClassVar[Mapping[str, Dimension]] = MappingProxyType({})
+    """What its numbers beside the coefficients (widths, speeds) are measured in, by attribute."""
 
     @property
     @abstractmethod

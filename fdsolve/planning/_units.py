@@ -4,14 +4,14 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from jax.core import Tracer
 
 from ..errors import PlanningError
-from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Marked, Residual, Whole
+from ..field import AbstractBoundary, Along, Assignment, Dimension, Field, Interpolate, Marked, Residual, Whole
 from ..grid import Axis, Grid
 from ..region import Layout
 from ..units import (
@@ -20,6 +20,7 @@ from ..units import (
     System,
     UnitName,
     Worth,
+    in_words,
     is_quantity,
     magnitude,
     measure_of,
@@ -29,7 +30,9 @@ from ..units import (
     to_unit,
 )
 from ._arrays import label_assigned
+from ._wall_units import WallUnits, told, with_plain_numbers
 
+_VALUE = Dimension(field=1)
 _ANGLES = ("angle", "colatitude", "azimuth")
 Convert = Callable[[Any, Any], Any]
 """Takes a magnitude in the units that run and the unit it was given in (None: as it was)."""
@@ -96,7 +99,8 @@ def separate(
     plain = {name: taker.parameter(name, value) for name, value in parameters.items()}
     layouts = {one.name: one.layout for one in together}
     bare, named, extra = {}, {}, {}
-    for name, ones in assignments.items():
+    for name, given in assignments.items():
+        ones = tuple(taker.in_grid_units(one, layouts[name], name) for one in given)
         bare[name] = tuple(taker.plain(one) for one in ones)
         pairs = zip(ones, bare[name], strict=True)
         named[name] = tuple(taker.named(one, plainly, layouts[name], name, extra) for one, plainly in pairs)
@@ -131,6 +135,7 @@ def _parts(value: Any) -> Iterator[Any]:
             yield value.guess
             yield from _parts(value.guess)
     elif isinstance(value, AbstractBoundary):
+        yield from (getattr(value, key) for key in value.numbers)
         for coefficient in value.coefficients:
             yield coefficient
             yield from _parts(coefficient)
@@ -179,20 +184,57 @@ class _Taker:
     def named(
         self, assignment: Assignment, plain: Assignment, layout: Layout, name: str, extra: dict[str, Any]
     ) -> Assignment:
-        """An assignment whose quantities are parameters of their own, and whose arrays cover whole axes."""
+        """An assignment whose quantities are parameters of their own, and whose arrays cover whole axes.
 
-        def convert(value: Any) -> Any:
+        So are plain coefficients of conditions, in the units that they stand in. Raises PlanningError where the
+        coefficients of a condition do not go together.
+        """
+
+        def convert(value: Any, meant: Measure | None = None) -> Any:
             number, unit = self._apart(value)
             pinned = _pinned(number, plain, layout, name)
-            if unit is None:
+            if unit is None and (meant is None or _is_zero(number)):
                 return pinned
             key = f"quantity_{len(extra)}"
             extra[key] = pinned
-            self.worths[key] = Worth(self.system.adopt(measure_of(unit)), True, frozenset({key}))
-            self.shown[key] = f"in {name_of(unit)}"
+            own = meant if unit is None else self.system.adopt(measure_of(unit))
+            self.worths[key] = Worth(own, True, frozenset({key}))
+            self.shown[key] = "without a unit" if unit is None else f"in {name_of(unit)}"
             return _reading(key, _shown(value, unit))
 
-        return replace(assignment, rule=map_values(assignment.rule, convert))
+        rule = assignment.rule
+        if not told(rule):
+            return replace(assignment, rule=map_values(rule, convert))
+        meant = self._meant(assignment, layout, name)
+        values = {key: map_values(getattr(rule, key), partial(convert, meant=meant[key])) for key in rule.dimensions}
+        return replace(assignment, rule=_changed(rule, values))
+
+    def _meant(self, assignment: Assignment, layout: Layout, name: str) -> dict[str, Measure | None]:
+        """The units that plain coefficients of a condition stand in; None where that is not known."""
+        rule, units = assignment.rule, WallUnits.of(assignment, name, layout, self.system, self.worths)
+        values = {key: getattr(rule, key) for key in rule.dimensions}
+        factor: Measure | None = ONE
+        if rule.shares_factor:
+            found = {key: self._apart(value)[1] for key, value in values.items()}
+            known = {key: self.system.adopt(measure_of(unit)) for key, unit in found.items() if unit is not None}
+            factor = units.factor(rule.dimensions, known)
+            if not known and not any(map(_is_function, values.values())):
+                factor = units.field  # as if the field itself were among the terms
+        meant: dict[str, Measure | None] = {}
+        for key, dimension in rule.dimensions.items():
+            # What is in the field's own unit needs no parameter: a number takes it from what it is added to.
+            free = dimension == _VALUE and not rule.shares_factor
+            own = None if free else units.measure(dimension)
+            meant[key] = None if own is None or factor is None else own * factor
+        return meant
+
+    def in_grid_units(self, assignment: Assignment, layout: Layout, name: str) -> Assignment:
+        """An assignment whose rule has its widths and speeds as plain numbers. Raises PlanningError."""
+        rule = assignment.rule
+        if not isinstance(rule, AbstractBoundary) or not any(is_quantity(getattr(rule, key)) for key in rule.numbers):
+            return assignment
+        units = WallUnits.of(assignment, name, layout, self.system, self.worths)
+        return replace(assignment, rule=with_plain_numbers(assignment, units))
 
 
 def map_values(rule: Any, convert: Callable[[Any], Any]) -> Any:
@@ -207,9 +249,7 @@ def map_values(rule: Any, convert: Callable[[Any], Any]) -> Any:
         own = {field.name: getattr(rule, field.name) for field in fields(rule)}  # type: ignore[arg-type]
         meant = {key: value for key, value in own.items() if any(value is one for one in rule.coefficients)}
         return _changed(rule, {key: map_values(value, convert) for key, value in meant.items()})
-    if rule is None or (callable(rule) and not hasattr(rule, "dtype")):
-        return rule
-    return convert(rule)
+    return rule if rule is None or _is_function(rule) else convert(rule)
 
 
 def _changed(rule: Any, values: Mapping[str, Any]) -> Any:
@@ -220,6 +260,15 @@ def _changed(rule: Any, values: Mapping[str, Any]) -> Any:
     for key, value in values.items():
         object.__setattr__(result, key, value)
     return result
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not hasattr(value, "dtype")
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a number is zero, which has any unit."""
+    return isinstance(value, int | float) and value == 0
 
 
 def _pinned(value: Any, assignment: Assignment, layout: Layout, name: str) -> Any:
@@ -244,11 +293,10 @@ def _reading(key: str, name: str) -> Callable[[Any], Any]:
 
 
 def _shown(value: Any, unit: Any) -> str:
-    """A quantity in messages."""
-    number = magnitude(value) if is_quantity(value) else None
-    if number is None or np.ndim(number) or isinstance(number, Tracer):
-        return f"array in {name_of(unit)}"
-    return f"{number:g} {name_of(unit)}"
+    """A quantity, or a plain number or array where `unit` is None, in messages."""
+    if unit is None:
+        return str(value) if isinstance(value, int | float | complex) else type(value).__name__
+    return in_words(value) if is_quantity(value) else f"array in {name_of(unit)}"
 
 
 def _is_nothing(value: Any) -> bool:

@@ -14,6 +14,7 @@ from ._measure import ONE as ONE
 from ._measure import Measure as Measure
 from ._measure import System as System
 from ._quantities import UnitName as UnitName
+from ._quantities import in_words as in_words
 from ._quantities import is_quantity as is_quantity
 from ._quantities import is_unit as is_unit
 from ._quantities import magnitude as magnitude

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ._measure import NAMES, Measure
@@ -76,6 +77,14 @@ def scaled(number: Any, factor: float) -> Any:
 def name_of(unit: Any) -> str:
     """How a unit of saiunit is written here: "m^2/s", "W/(K m)"."""
     return str(unit).replace(" / ", "/").replace(" * ", " ")
+
+
+def in_words(value: Any) -> str:
+    """A quantity in messages: "300 K", "array in K"."""
+    number = magnitude(value)
+    if np.ndim(number) or isinstance(number, Tracer):
+        return f"array in {name_of(value.unit)}"
+    return f"{number:g} {name_of(value.unit)}"
 
 
 def measure_of(unit: Any) -> Measure:
