@@ -9,6 +9,7 @@ fields and older levels, and Gₙ takes 2 log₂ n products: G₂ₙ = Gₙ (2 +
 computed from the weights, w (e^{iθk} − 1), so that long waves, which hardly change in a step, keep all their digits.
 """
 
+from math import prod
 from typing import Any
 
 import jax
@@ -30,7 +31,12 @@ Unknown = tuple[str, int]
 """A field, and the age of its level: 0 for the newest."""
 Row = dict[Unknown, Any]
 
-MIN_STEPS = 4096  # of one unknown, against the fastest kernels
+MIN_STEPS = 384
+"""Levels of one unknown that cost more than two transforms, by the fastest of the other kernels."""
+FEW_POINTS, FEWER_POINTS = 4096, 512
+"""Points whose transforms take no longer than starting them, and those of which the same holds for a level."""
+SMALL_FACTOR, AWKWARD = 31, 4
+"""The largest prime factor of a length that transforms are quick for; how much slower they are at others."""
 UNROLLED = 1  # unknowns a mode up to which all products are one fused loop
 
 
@@ -42,8 +48,25 @@ def why_not(call: MarchCall) -> str | None:
 
 def rank(call: MarchCall) -> int:
     """First of all where transforms cost less than the levels they stand for, else after the portable kernel."""
-    unknowns = sum(max(one.kept, 1) for one in call.structure.arrays)
-    return 20 if call.steps >= MIN_STEPS * unknowns**2 else -20
+    march = affine_march(call)
+    assert isinstance(march, AffineMarch)
+    unknowns = sum(one.held for one in march.fields)
+    lines = march.fields[0].lines
+    points = prod(line.angles.size for line in lines)
+    starting = (FEW_POINTS + points) / (FEWER_POINTS + points)
+    awkward = any(_largest_factor(line.length) > SMALL_FACTOR for line in lines)
+    least = MIN_STEPS * unknowns**2 * starting * (AWKWARD if awkward else 1)
+    return 20 if call.steps >= least else -20
+
+
+def _largest_factor(number: int) -> int:
+    """The largest prime factor, 1 for 1."""
+    found, factor = 1, 2
+    while factor * factor <= number:
+        while number % factor == 0:
+            found, number = factor, number // factor
+        factor += 1
+    return max(found, number)
 
 
 @register("march", backend="fft", priority=rank, serves=why_not)

@@ -37,6 +37,8 @@ Both = tuple[dict[Unknown, jax.Array], dict[Unknown, jax.Array]]
 MOST_STEPS = 4
 MOST_TAPS = 64
 GOOD_TAPS = 16
+FAR_BYTES = 2**23
+"""A field of one axis beyond which loops wait for memory: its rows are not cut into tiles that stay in cache."""
 
 
 def why_not(call: MarchCall) -> str | None:
@@ -49,7 +51,14 @@ def why_not(call: MarchCall) -> str | None:
     return None
 
 
-@register("march", backend="powers", priority=-20, serves=why_not)
+def rank(call: MarchCall) -> int:
+    """First of the kernels that compute every level where memory is what counts, else after the portable kernel."""
+    largest = max(prod(one.shape) * np.dtype(one.dtype).itemsize for one in call.structure.arrays)
+    pays = call.platform == "cpu" and len(call.axes) == 1 and largest >= FAR_BYTES
+    return 15 if pays and call.steps >= 4 * num_composed(call) else -20
+
+
+@register("march", backend="powers", priority=rank, serves=why_not)
 def march_by_powers(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> Levels:
     """Several levels at a time by the stencil that they compose to: fewer passes over the arrays."""
     return march_composed(call, arrays, levels, num_composed(call))

@@ -31,6 +31,11 @@ class AbstractLine(ABC):
     def angles(self) -> np.ndarray:
         """θ of each mode, in radians a point."""
 
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Points that its transform acts on."""
+
     @abstractmethod
     def image(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The unknown points that stand at positions, and the signs with which they do (0: a constant stands there)."""
@@ -55,6 +60,10 @@ class Still(AbstractLine):
     @property
     def mirrors(self) -> bool:
         return False
+
+    @property
+    def length(self) -> int:
+        return 1
 
     @property
     def angles(self) -> np.ndarray:
@@ -86,6 +95,10 @@ class Ring(AbstractLine):
     @property
     def mirrors(self) -> bool:
         return False
+
+    @property
+    def length(self) -> int:
+        return self.size
 
     @property
     def angles(self) -> np.ndarray:
@@ -167,6 +180,10 @@ class Mirrored(AbstractLine):
         return self.low.parity != self.high.parity
 
     @property
+    def length(self) -> int:
+        return 2 * self.period if self.twisted else self.period
+
+    @property
     def angles(self) -> np.ndarray:
         if self.twisted:
             return np.pi * np.arange(1, self.period + 1, 2) / self.period
@@ -208,12 +225,11 @@ class Mirrored(AbstractLine):
         turn = self._unit * np.exp(-1j * self.angles * self.centre / 2)
         dtype = complex_of(modes.dtype)
         whole = modes.astype(dtype) * jnp.asarray(along(turn, axis, modes.ndim), dtype)
-        length = 2 * self.period if self.twisted else self.period
         if self.twisted:
             around = [(0, 0, 0)] * modes.ndim
             around[axis] = (1, self.period + 1 - 2 * self.angles.size, 1)
             whole = lax.pad(whole, jnp.zeros((), whole.dtype), around)
-        return lax.slice_in_dim(jnp.fft.irfft(whole, length, axis=axis), 0, self.size, axis=axis)
+        return lax.slice_in_dim(jnp.fft.irfft(whole, self.length, axis=axis), 0, self.size, axis=axis)
 
     def _extended(self, values: jax.Array, axis: int) -> jax.Array:
         """One period of the mirrored values; two where the sign changes."""
