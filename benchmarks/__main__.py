@@ -22,6 +22,7 @@ from . import (
     monitors,
     selection,
     sequences,
+    streaming,
 )
 from ._compare import Choice, Settings
 from ._table import Row, heading, section
@@ -39,6 +40,7 @@ GROUPS: dict[str, Callable[[Settings], list[tuple[str, list[Row]]]]] = {
     "selection": selection.sections,
     "elliptic": elliptic.sections,
     "monitors": monitors.sections,
+    "streaming": streaming.sections,
 }
 
 

@@ -22,9 +22,9 @@ def bytes_taken(call: Callable[[], object]) -> int:
         before = _resident("VmRSS")
         call()
         return max(0, _resident("VmHWM") - before)
-    before = _peak()
+    before = peak()
     call()
-    return _peak() - before
+    return peak() - before
 
 
 def _resident(name: str) -> int:
@@ -32,6 +32,7 @@ def _resident(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(name + ":")) * 1024
 
 
-def _peak() -> int:
+def peak() -> int:
+    """The most that this process held so far, in bytes."""
     found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return found if sys.platform == "darwin" else found * 1024
