@@ -11,8 +11,8 @@ from ._reversal import count_bytes
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
-EASY = 2**26
-"""Bytes that a CPU sooner keeps than computes again: no cache holds more, and fresh memory is slow."""
+EASY = 2**24
+"""Bytes that a CPU sooner keeps than computes again: caches hold little more, and fresh memory is slow."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 

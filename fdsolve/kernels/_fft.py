@@ -69,7 +69,7 @@ def _largest_factor(number: int) -> int:
     return max(found, number)
 
 
-@register("march", backend="fft", priority=rank, serves=why_not)
+@register("march", backend="fft", priority=rank, serves=why_not, jumps=True)
 def march_by_modes(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) -> Levels:
     """All levels as one product with a power of the symbol: the cost of two transforms, however many there are."""
     march = affine_march(call)

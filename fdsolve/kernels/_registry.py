@@ -33,6 +33,7 @@ class Kernel:
     """A way to carry out an operation. Calling it, `kernel(call, *operands)`, gives the result.
 
     `priority` ranks it among those that serve a call (the highest first), as a number or a function of the call.
+    `jumps`: a march costs it the same however many levels there are.
     """
 
     operation: str
@@ -43,6 +44,7 @@ class Kernel:
     serves: Callable[[Any], str | bool | None] | None = None
     tangent: Callable[..., Any] | None = None
     transpose: Callable[..., Any] | None = None
+    jumps: bool = False
 
     def __call__(self, call: Any, *operands: Any) -> Any:
         own = self.tangent is not None or self.transpose is not None
@@ -96,11 +98,13 @@ def register(
     serves: Callable[[Any], str | bool | None] | None = None,
     tangent: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
+    jumps: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the decorated function `f(call, *operands)` as a kernel called `backend` for `operation`.
 
     `platform` is "cpu", "gpu", a tuple of them, or "any". `serves(call)` gives None or True where the kernel serves the
-    call, else the reason as a string (or False). `priority` ranks it, a number or a function of the call.
+    call, else the reason as a string (or False). `priority` ranks it, a number or a function of the call. `jumps`: a
+    march costs it the same however many levels there are, so that it is asked for as many at once as can be.
 
     Where JAX cannot differentiate the function: `tangent(call, operands, tangents)` gives the tangent of the
     result, linear in the tangents; `transpose(call, operands, cotangent)` one cotangent for each operand. One of them
@@ -121,7 +125,7 @@ def register(
         if not callable(function):
             raise DeclarationError(f"register decorates a function f(call, *operands), got {function!r}.")
         platforms = PLATFORMS if "any" in names else names
-        kernel = Kernel(operation, backend, platforms, priority, function, serves, tangent, transpose)
+        kernel = Kernel(operation, backend, platforms, priority, function, serves, tangent, transpose, jumps)
         _add(kernel)
         return function
 

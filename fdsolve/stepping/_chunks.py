@@ -27,7 +27,7 @@ from ._march import (
 )
 from ._shown import Saved, is_finite, keep, shown
 
-LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 512, 2**30
+LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 1024, 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +53,16 @@ def steps_a_turn(structure: Structure, number: int, stride: int) -> tuple[int, .
     """How many steps a turn may take where nothing is kept on the way, the most first.
 
     Kernels that take many levels at once want many, since a turn copies what it begins from: as many as divide
-    `stride`, the levels between two looks (0: there are none). Other marches want arrays to be back in their places.
+    `stride`, the levels between two looks (0: there are none), all of them for kernels that jump. Other marches want
+    arrays to be back in their places.
     """
     segment = after_first(structure.segments[number])
     count = segment.stop - segment.start
-    if march_kernel(structure, segment) is None:
+    kernel = march_kernel(structure, segment)
+    if kernel is None:
         return (turn_of(structure, segment), 1)
+    if kernel.jumps:
+        return (min(stride or count, count), 1)
     points = sum(prod(one.padded_shape) for one in structure.carried)
     most = int(min(MOST_A_TURN, count, max(LEVELS_A_TURN, POINTS_A_TURN // max(points, 1))))
     whole = count // -(-count // most)  # equal turns, so that hardly a step is left over
