@@ -16,6 +16,8 @@ os.environ["XLA_FLAGS"] = f"{given_flags or ''} --xla_backend_optimization_level
 # Measured choices and machine code of tests are kept among themselves.
 os.environ.setdefault("FDSOLVE_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"fdsolve-tests-{os.getuid()}"))
 
+import beartype
+import beartype.claw
 import hypothesis
 import jax
 import jaxtyping
@@ -30,8 +32,15 @@ else:
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-# Must come before the first import of fdsolve: only modules imported after this line are checked.
-jaxtyping.install_import_hook("fdsolve", "beartype.beartype")
+# Must come before the first import of fdsolve: only modules imported after these lines are checked. jaxtyping binds the
+# arguments of every call anew, which takes several times what planning and tracing take by themselves: it checks where
+# its annotations stand, and beartype alone checks the rest. Innermost, so that `defjvp` and the like stay within reach.
+SHAPED = ("fdsolve.grid", "fdsolve.schemes._sbp", "fdsolve.schemes._weights")
+beartype.claw.beartype_package(
+    "fdsolve",
+    conf=beartype.BeartypeConf(claw_is_pep526=False, claw_decor_place_func=beartype.BeartypeDecorPlace.FIRST),
+)
+jaxtyping.install_import_hook(SHAPED, "beartype.beartype")
 
 hypothesis.settings.register_profile("fdsolve", deadline=None, derandomize=True, max_examples=25, print_blob=True)
 hypothesis.settings.load_profile("fdsolve")
