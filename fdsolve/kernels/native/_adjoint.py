@@ -23,7 +23,7 @@ from jax import lax
 from ...planning import Array
 from ...region import Box
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
-from ._cells import Cell, Term, merged, ordered
+from ._cells import Cell, Term, merged, ordered, split_around
 from ._linear import check_affine, with_named_constants, with_plain_times
 from ._operands import TIME_BEFORE, Levels
 from ._program import Operation, Program, Unserved
@@ -114,7 +114,7 @@ class _Transpose:
                 operations += [self._operation(name, cell, start) for cell in cells]
                 arrays.append(replace(one, name=name))
                 kept.append(1)
-        sums, adding = self._sums(changed)
+        sums, adding = self._sums(changed, max((op.box for op in operations), key=lambda box: box.size))
         arrays += [one.array for one in sums]
         kept += [1] * len(sums)
         operations += adding
@@ -145,8 +145,9 @@ class _Transpose:
             if not _is_zero(self._pull(p, k))
         ]
 
-    def _sums(self, changed: Boxes) -> tuple[list[Sum], list[Operation]]:
-        """The arrays in which cotangents of operands are added up, and the operations that do it."""
+    def _sums(self, changed: Boxes, inner: Box) -> tuple[list[Sum], list[Operation]]:
+        """The arrays in which cotangents of operands are added up, and the operations that do it; `inner` is where most
+        points of the others are, so that one loop can do both."""
         groups: dict[Any, list[Term]] = {}
         shapes: dict[Any, Array] = {}
         for p, rule in enumerate(self.rules):
@@ -162,7 +163,7 @@ class _Transpose:
             cells = [cell for cell in self._cells(array, terms, changed) if cell.terms]
             sums.append(Sum(key[0], array, tuple(cell.box for cell in cells)))
             start = StateRead(array.name, -1, self._here)
-            operations += [self._operation(array.name, cell, start) for cell in cells]
+            operations += [self._operation(array.name, cell, start) for cell in split_around(cells, inner)]
         return sums, operations
 
     def _moves(self, operand: Operand) -> bool:

@@ -55,6 +55,15 @@ def merged(cells: Sequence[Cell]) -> list[Cell]:
     return found
 
 
+def split_around(cells: Sequence[Cell], inner: Box) -> list[Cell]:
+    """The same cells; one that holds a box is cut into it and what lies around."""
+    found = []
+    for cell in cells:
+        boxes = [inner, *cell.box.subtract(inner)] if cell.box.contains(inner) else [cell.box]
+        found += [replace(cell, box=box) for box in boxes]
+    return found
+
+
 def ordered(operations: Sequence[Operation]) -> list[Operation]:
     """Operations after those of their own level that they read."""
     left, done = list(operations), []

@@ -41,6 +41,9 @@ class TileWriter:
         self.program, self.schedule = layout.program, layout.schedule
         self.kept = {one.name: kept for one, kept in self.program.state}
         self.most_kept = max(self.kept.values())
+        # Where rows are not counted round, levels that are written down are computed where they stay: tiles that both
+        # compute a row beside their ends write the same there.
+        self.written = () if self.program.wraps else slots.stored
         self.code = Code(module, "tile", VOID, [I64, I64, I64])
 
     def write(self) -> ir.Function:
@@ -114,6 +117,10 @@ class TileWriter:
             with code.loop(1, code.add(self.levels, 1)) as level:
                 base = self._aligned(code.add(at, code.mul(code.sub(level, 1), rows * pitch)))
                 self._put(table, level, (base, base, base), rows - 1, (pitch, *inner))
+                if one.name in self.written:
+                    with code.when(self._is_stored(level)):
+                        base = code.add(self._stored(one.name, level), start)
+                        self._put(table, level, (base, base, base), -1, pitches)
             if one.name in self.schedule.direct:
                 with code.when(enough):
                     base = code.add(self._pointer(self.slots.state_slot(one.name, 0)), start)
@@ -171,7 +178,8 @@ class TileWriter:
                 for behind in range(kept):
                     self._copy(one.name, behind, base, level)
             for name in self.slots.stored:
-                self._store(name, base, level)
+                if name not in self.written or name in schedule.direct:
+                    self._store(name, base, level)
 
     def _runs(self) -> list[tuple[list[Bundle], tuple[int, int] | None]]:
         """The bundles in order; those in a row that fill a few rows at the walls alone share one question.
@@ -332,14 +340,25 @@ class TileWriter:
             self._copy_row(name, row, level, self._pointer(self.slots.state_slot(name, behind)))
 
     def _store(self, name: str, base: Number, level: Number) -> None:
-        """Writes a tile's part of a level down among all levels of an array."""
+        """Copies a tile's part of a level among all levels of an array, where it is not computed there."""
         code, row = self.code, self.code.sub(base, self._last_delay(name))
-        number = code.sub(self._number(level), self.base)
-        here = code.below(number, code.load(self.control, STORED))
+        here = self._is_stored(level)
+        if name in self.written:
+            last = code.builder.and_(code.equal(level, self.levels), code.below(self.schedule.fewest - 1, self.levels))
+            here = code.builder.and_(here, last)
         with code.when(code.builder.and_(here, self._is_own(name, row))):
-            size = self.layout.item * prod(self.program.array(name).padded_shape)
-            place = code.mul(code.add(number, self.kept[name]), size)
-            self._copy_row(name, row, level, code.add(self._pointer(self.slots.stored_slot(name)), place))
+            self._copy_row(name, row, level, self._stored(name, level))
+
+    def _is_stored(self, level: Number) -> Any:
+        """Whether a level of this pass is written down."""
+        return self.code.below(self.code.sub(self._number(level), self.base), self.code.load(self.control, STORED))
+
+    def _stored(self, name: str, level: Number) -> Number:
+        """Where a level of this pass stands among all levels of an array."""
+        code = self.code
+        size = self.layout.item * prod(self.program.array(name).padded_shape)
+        place = code.mul(code.add(code.sub(self._number(level), self.base), self.kept[name]), size)
+        return code.add(self._pointer(self.slots.stored_slot(name)), place)
 
     def _last_delay(self, name: str) -> int:
         """How late the last operation on a row of an array is."""
