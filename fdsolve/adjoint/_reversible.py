@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..errors import DeclarationError, PlanningError
+from ..errors import DeclarationError, PlanningError, RunError
 from ..kernels import linear_map
 from ._base import AbstractAdjoint, March, Step, moves, plain, replaced, split
 from ._storage import Device
@@ -69,16 +69,26 @@ class Reversible(AbstractAdjoint):
     - "saved": the whole layer is kept at every step. Under a stepper (`PML` with `StormerVerlet`) it is the one choice:
       its stages carry what is not known out of the layer, so it is kept with as much around it as a step reaches.
 
+    `memory`: bytes that what is kept of layers may fill, at all steps; a run that keeps more is refused, with what it
+    keeps (RunError).
+
     Rounding: the states are found in the run's precision, and the errors of that travel as waves do. Measured on a
     membrane of 17² points, the gradient by c differs from that by `Checkpointed` by 4e-15 of its largest entry after
     10³ steps and 1e-14 after 10⁴ in float64, 2e-6 and 4e-6 in float32.
     """
 
     layer: str = "exact"
+    memory: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        memory = self.memory
+        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 0):
+            raise DeclarationError(f"Reversible: memory= is a whole number of bytes, got {memory!r}.")
         if self.layer not in LAYERS:
             raise DeclarationError(f"Reversible: layer= is one of {', '.join(map(repr, LAYERS))}, got {self.layer!r}.")
+
+    def __repr__(self) -> str:
+        return f"Reversible(layer={self.layer!r}" + (")" if self.memory is None else f", memory={self.memory})")
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
         raise PlanningError(
@@ -89,6 +99,14 @@ class Reversible(AbstractAdjoint):
     def bind(self, way: AbstractWayBack) -> AbstractAdjoint:
         """The adjoint for steps that are taken back in the given way."""
         return _Bound(way)
+
+    def afford(self, a_step: int, count: int) -> None:
+        """Raises RunError where `a_step` bytes, kept at each of `count` steps, are more than the memory given."""
+        if self.memory is not None and a_step * count > self.memory:
+            raise RunError(
+                f"Reversible(memory={self.memory}) keeps {a_step} bytes of absorbing layers at each of {count} steps. "
+                f"Give at least memory={a_step * count}, or take Checkpointed(memory={self.memory})."
+            )
 
     def describe(self, count: int, state_bytes: int) -> str:
         return f"{self!r}: undoes all {count} steps from the last state, {state_bytes} bytes"

@@ -33,7 +33,7 @@ def adjoint_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) ->
     adjoint = structure.adjoint
     if not isinstance(adjoint, Reversible):
         return adjoint
-    way = _way_back(structure, segment, axes, adjoint.layer)
+    way = _way_back(structure, segment, axes, adjoint)
     return Full() if way is None else adjoint.bind(way)
 
 
@@ -43,7 +43,7 @@ def describe_adjoint(
     """What the plan prints of an adjoint for so many steps."""
     if not isinstance(adjoint, Reversible):
         return adjoint.describe(count, state_bytes)
-    found = [_way_back(structure, segment, axes, adjoint.layer) for segment in structure.segments]
+    found = [_way_back(structure, segment, axes, adjoint) for segment in structure.segments]
     ways = [way for way in found if way is not None]
     kept = max((way.bytes_kept() for way in ways), default=0)
     beside = f"; keeps {kept} bytes at every step beside what is lost, {kept * count} in all" if kept else ""
@@ -51,11 +51,20 @@ def describe_adjoint(
 
 
 def _way_back(
-    structure: Structure, segment: Segment, axes: tuple[str, ...], layer: str
+    structure: Structure, segment: Segment, axes: tuple[str, ...], adjoint: Reversible
 ) -> "_PlainWayBack | _SteppedWayBack | None":
     """How the steps of a segment are undone; None where it is too short to be."""
-    if segment.starting or segment.stop - max(segment.start, 1) <= MAX_PLAIN:
+    count = segment.stop - max(segment.start, 1)
+    if segment.starting or count <= MAX_PLAIN:
         return None
+    way = _found_way(structure, segment, axes, adjoint.layer)
+    adjoint.afford(way.bytes_kept(), count)
+    return way
+
+
+def _found_way(
+    structure: Structure, segment: Segment, axes: tuple[str, ...], layer: str
+) -> "_PlainWayBack | _SteppedWayBack":
     if len(set(segment.phases)) > 1:
         refuse("a problem whose rules change from level to level", "a step is undone by the rules of its own level")
     phase = structure.phases[segment.phases[0]]

@@ -215,6 +215,9 @@ def test_the_plan_says_what_is_kept() -> None:
     layer = string(WALL, fd.boundary.Sponge(0.2, 15.0))
     shown = str(fd.plan(layer, adjoint=fd.adjoint.Reversible(), **options))
     assert "keeps 8 bytes at every step beside what is lost, 320 in all" in shown
+    fd.plan(layer, adjoint=fd.adjoint.Reversible(memory=320), **options)
+    with pytest.raises(fd.RunError, match=r"keeps 8 bytes .* at each of \d+ steps. Give at least memory=3\d\d,"):
+        fd.plan(layer, adjoint=fd.adjoint.Reversible(memory=300), **options)
 
 
 def test_layers_under_steppers_are_kept_whole() -> None:
@@ -277,6 +280,8 @@ def test_what_loses_is_refused(declare: Callable[[], fd.Field], reason: str) -> 
 def test_other_messages() -> None:
     with pytest.raises(fd.DeclarationError, match=r"layer= is one of 'exact', 'frozen', 'saved', got 'thaw'"):
         fd.adjoint.Reversible(layer="thaw")
+    with pytest.raises(fd.DeclarationError, match=r"memory= is a whole number of bytes, got 1\.5"):
+        fd.adjoint.Reversible(memory=1.5)  # type: ignore[arg-type]
     loss = make_loss(lambda: string(WALL, fd.boundary.Sponge(0.2, 15.0)), fd.adjoint.Reversible())
     with pytest.raises(fd.PlanningError, match=r"lies in an absorbing layer.* derivative by parameter c needs it"):
         jax.grad(loss)(at((25,)))
