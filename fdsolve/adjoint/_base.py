@@ -1,14 +1,13 @@
 """What an adjoint is: a march along time that knows how its derivatives are to be taken."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
 Step = Callable[[Any, Any, Any], Any]
 """(constants, carry, number of the level) ↦ carry, all pytrees of arrays."""
@@ -84,16 +83,3 @@ def split(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         return form.unflatten(whole)
 
     return [leaves[k] for k in places], join
-
-
-def moves(tangent: Any) -> bool:
-    """Whether a tangent is one: not zero throughout, and of numbers that have derivatives."""
-    return type(tangent) is not SymbolicZero and getattr(tangent, "dtype", None) != jax.dtypes.float0
-
-
-def replaced(leaves: Sequence[Any], places: Sequence[int], given: Sequence[Any]) -> list[Any]:
-    """The leaves with those at some places put in."""
-    whole = list(leaves)
-    for place, one in zip(places, given, strict=True):
-        whole[place] = one
-    return whole

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tangents import replaced
 from ..errors import DeclarationError, RunError
-from ._base import replaced
 from ._whole import AbstractWhole, Run, bytes_of, pairing
 
 

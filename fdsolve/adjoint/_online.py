@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tangents import replaced
 from ..errors import DeclarationError, FdsolveWarning
-from ._base import replaced
 from ._forward import Forward
 from ._whole import AbstractWhole, Run, shapes_of
 from .traces import (

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import March, Step, moves, plain, replaced, split
+from ._base import March, Step, plain, split
 from ._fit import Cut
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back

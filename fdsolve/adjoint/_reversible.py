@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._tangents import moves, replaced
 from ..errors import DeclarationError, PlanningError, RunError
 from ..kernels import linear_map
-from ._base import AbstractAdjoint, March, Step, moves, plain, replaced, split
+from ._base import AbstractAdjoint, March, Step, plain, split
 from ._storage import Device
 
 LAYERS = ("exact", "frozen", "saved")

@@ -12,8 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import Step, moves, replaced, split
+from ._base import Step, split
 
 Leaves = list[Any]
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ._base import March, moves, replaced
+from .._tangents import moves, replaced
+from ._base import March
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._tangents import moves, replaced
 from ..errors import DeclarationError
 from ..kernels import linear_map
-from ._base import AbstractAdjoint, March, Step, moves, plain, replaced, split
+from ._base import AbstractAdjoint, March, Step, plain, split
 
 
 @dataclass(frozen=True, eq=False)

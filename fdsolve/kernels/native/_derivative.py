@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
+from ..._tangents import moves, replaced
 from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
@@ -57,7 +58,7 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     call, _, form = static
     names = _leaf_names(form, primals[0])
     used = shared_arrays(call, "march", form.unflatten(primals[0]))
-    places = tuple(k for k, t in enumerate(tangents[0]) if _moves(t) and names[k] in used)
+    places = tuple(k for k, t in enumerate(tangents[0]) if moves(t) and names[k] in used)
     if not places and refusal(call, "adjoint") is None:
         return _march(static, *primals), _along_affine(static, primals, tangents[1])
     pull = Pull(tuple(sorted(names[k] for k in places)))
@@ -116,10 +117,8 @@ def _along_any(
         leaves, state, start, _ = tree.unflatten(held)
 
         def moved(*given: Any) -> list[Any]:
-            whole = list(leaves)
-            for place, one in zip(places, given, strict=False):
-                whole[place] = one
-            return portable(call, form, whole, given[len(places) :], start)
+            count = len(places)
+            return portable(call, form, replaced(leaves, places, given[:count]), given[count:], start)
 
         return jax.jvp(moved, (*(leaves[k] for k in places), *state), tuple(moving))[1]
 
@@ -158,10 +157,6 @@ def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:
 
 def _is_zero(tangent: Any) -> bool:
     return type(tangent) is SymbolicZero
-
-
-def _moves(tangent: Any) -> bool:
-    return not _is_zero(tangent) and getattr(tangent, "dtype", None) != jax.dtypes.float0
 
 
 def _instantiated(tangent: Any) -> Any:

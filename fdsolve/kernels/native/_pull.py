@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._tangents import replaced
 from .._march_call import MarchCall
 from .._registry import get
 from ._march import Tiling, axes_of, layout_of, pulled_of, run
@@ -42,10 +43,8 @@ def _push_pull(static: Pulling, primals: Any, tangents: Any) -> tuple[list[Any],
 
     def pulled(leaves: list[Any], state: list[Any], start: Any, cotangents: list[Any]) -> list[Any]:
         def moved(*given: Any) -> list[Any]:
-            whole = list(leaves)
-            for place, one in zip(places, given, strict=False):
-                whole[place] = one
-            return portable(call, form, whole, given[len(places) :], start)
+            count = len(places)
+            return portable(call, form, replaced(leaves, places, given[:count]), given[count:], start)
 
         return list(jax.vjp(moved, *(leaves[k] for k in places), *state)[1](list(cotangents)))
 
