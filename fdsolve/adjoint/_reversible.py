@@ -110,7 +110,7 @@ class Reversible(AbstractAdjoint):
             )
 
     def describe(self, count: int, state_bytes: int) -> str:
-        return f"{self!r}: undoes all {count} steps from the last state, {state_bytes} bytes"
+        return f"{self!r}: undoes all {count} steps from the last state, {state_bytes} bytes; each costs one more"
 
 
 @dataclass(frozen=True, eq=False)
