@@ -207,7 +207,7 @@ class _Taker:
             return replace(assignment, rule=map_values(rule, convert))
         meant = self._meant(assignment, layout, name)
         values = {key: map_values(getattr(rule, key), partial(convert, meant=meant[key])) for key in rule.dimensions}
-        return replace(assignment, rule=_changed(rule, values))
+        return replace(assignment, rule=changed(rule, values))
 
     def _meant(self, assignment: Assignment, layout: Layout, name: str) -> dict[str, Measure | None]:
         """The units that plain coefficients of a condition stand in; None where that is not known."""
@@ -240,19 +240,17 @@ class _Taker:
 def map_values(rule: Any, convert: Callable[[Any], Any]) -> Any:
     """A rule with its values converted: numbers, arrays and quantities, also inside rates and conditions."""
     if isinstance(rule, Residual):
-        return _changed(
-            rule, {"function": map_values(rule.function, convert), "guess": map_values(rule.guess, convert)}
-        )
+        return changed(rule, {"function": map_values(rule.function, convert), "guess": map_values(rule.guess, convert)})
     if isinstance(rule, Marked):
-        return _changed(rule, {"function": map_values(rule.function, convert)})
+        return changed(rule, {"function": map_values(rule.function, convert)})
     if isinstance(rule, AbstractBoundary):
         own = {field.name: getattr(rule, field.name) for field in fields(rule)}  # type: ignore[arg-type]
         meant = {key: value for key, value in own.items() if any(value is one for one in rule.coefficients)}
-        return _changed(rule, {key: map_values(value, convert) for key, value in meant.items()})
+        return changed(rule, {key: map_values(value, convert) for key, value in meant.items()})
     return rule if rule is None or _is_function(rule) else convert(rule)
 
 
-def _changed(rule: Any, values: Mapping[str, Any]) -> Any:
+def changed(rule: Any, values: Mapping[str, Any]) -> Any:
     """A copy with other values; the rule itself where there are none. Values were checked when it was made."""
     if all(getattr(rule, key) is value for key, value in values.items()):
         return rule
@@ -314,8 +312,7 @@ def _is_nothing(value: Any) -> bool:
 def in_magnitudes(problem: Any) -> tuple[tuple[Field, ...], dict[str, Any]]:
     """The fields and parameters of a problem without its quantities: the same numbers, and no units to check."""
     axes = {
-        name: _changed(axis, {"units": axis.units and str(axis.units)})
-        for name, axis in problem.scope.grid.axes.items()
+        name: changed(axis, {"units": axis.units and str(axis.units)}) for name, axis in problem.scope.grid.axes.items()
     }
     found = []
     for one in problem.fields:

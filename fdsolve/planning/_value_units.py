@@ -1,6 +1,5 @@
 """The units of DataArrays that are assigned, against those of the field they are for."""
 
-import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ import xarray as xr
 
 from ..field import AbstractBoundary, Assignment, Dimension, Field, Interpolate, Rate, Residual, bare
 from ..units import conversion, rescaled, units_of
-from ._units import map_values
+from ._units import changed, map_values
 from ._wall_units import across, told
 
 _SHOWN = {Dimension(field=1): "`{}`", Dimension(field=1, length=-1): "∂{}/∂n"}
@@ -83,7 +82,7 @@ def _converted_wall(owner: Field, assignment: Assignment, what: str) -> Any:
             shown = f"{shown} beside `{first}`"
         if wanted is not None and (key != first or not rule.shares_factor):
             values[key] = _in_units(getattr(rule, key), wanted, what, shown)
-    return _with(rule, values)
+    return changed(rule, values)
 
 
 def _names(owner: Field, assignment: Assignment) -> tuple[str | None, str | None, str | None]:
@@ -114,13 +113,3 @@ def _beside(first: Counter[str] | None, given: str, own: Counter[str] | None) ->
     result.update(own)
     result.subtract(first)
     return Counter({name: power for name, power in result.items() if power})
-
-
-def _with(rule: Any, values: Mapping[str, Any]) -> Any:
-    """A copy of a condition with other coefficients; itself where none is another."""
-    if all(getattr(rule, key) is value for key, value in values.items()):
-        return rule
-    result = copy.copy(rule)
-    for key, value in values.items():
-        object.__setattr__(result, key, value)
-    return result

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
 from ..adjoint import AbstractAdjoint, AbstractWayBack, Full, Reversible, Step
 from ..errors import PlanningError
@@ -20,6 +19,7 @@ from ..stencil import ProfileRead, WholeRead
 from ._fill import complete
 from ._record import recorded
 from ._reverse import Reversal, find_reversal, refuse, restricted
+from ._stand_in import stand_in
 from ._state import State
 from ._system import System
 from ._time import time_of
@@ -65,33 +65,13 @@ def _way_back(
 def _found_way(
     structure: Structure, segment: Segment, axes: tuple[str, ...], layer: str
 ) -> "_PlainWayBack | _SteppedWayBack":
+    """How the steps of a segment are undone, whatever it keeps."""
     if len(set(segment.phases)) > 1:
         refuse("a problem whose rules change from level to level", "a step is undone by the rules of its own level")
     phase = structure.phases[segment.phases[0]]
     if phase.rates:
         return _stepped(structure, phase, axes, layer)
     return _PlainWayBack(structure, phase, axes, find_reversal(structure, phase, layer), layer == "frozen")
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _stand_in(starts: tuple[tuple[int, ...], ...], array: jax.Array, known: list[jax.Array]) -> jax.Array:
-    """The array with known values from some places on, and its own derivative; where known values themselves are
-    differentiated, with theirs. All at once: the transpose is the identity, where no state is copied."""
-    for start, value in zip(starts, known, strict=True):
-        array = lax.dynamic_update_slice(array, value, start)
-    return array
-
-
-def _push_stand_in(starts: tuple[tuple[int, ...], ...], primals: Any, tangents: Any) -> tuple[jax.Array, Any]:
-    (array, known), (moved, own) = primals, tangents
-    moved = jnp.zeros_like(array) if type(moved) is SymbolicZero else moved
-    for start, value, tangent in zip(starts, known, own, strict=True):
-        if type(tangent) is not SymbolicZero:
-            moved = lax.dynamic_update_slice(moved, tangent.astype(value.dtype), start)
-    return _stand_in(starts, array, known), moved
-
-
-_stand_in.defjvp(_push_stand_in, symbolic_zeros=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +201,7 @@ class _PlainWayBack(AbstractWayBack):
             if boxes:
                 known = [take_box(after[name][0], storage.origin, box) for box in boxes]
                 starts = tuple(tuple(a - o for a, o in zip(b.start, storage.origin, strict=True)) for b in boxes)
-                level = level.with_current(name, _stand_in(starts, level.current[name], known))
+                level = level.with_current(name, stand_in(starts, level.current[name], known))
         return level
 
     def _constant(self, arrays: Arrays, piece: Piece) -> Arrays:

@@ -99,6 +99,12 @@ def test_operations_that_read_each_other_stay_apart() -> None:
     assert all(len(bundle) == 1 for bundle in make_bundles(layout.program, layout.schedule))
 
 
+def test_levels_are_computed_where_they_stay_only_if_written_once() -> None:
+    """Else a tile could read there what another one has not finished."""
+    once = {case: layout_of(case().call).program.written_once("u") for case in (coupled, leapfrog, at_points)}
+    assert once == {coupled: True, leapfrog: True, at_points: False}
+
+
 def test_gradients_by_levels_that_stay_where_they_were_computed() -> None:
     def total(a: Any, nu: Any, kernel: str) -> Any:
         solution = fd.solve(two_velocities(6, 130, 21), save=fd.final(), a=a, nu=nu, kernel=kernel)

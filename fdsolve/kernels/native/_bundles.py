@@ -13,7 +13,7 @@ from ._schedule import Schedule, boxes_meet
 Bundle = tuple[int, ...]
 """Numbers of operations on the same rows, in order."""
 MOST_OPERATIONS = 12
-"""In a bundle: more are slow to compile."""
+"""In a bundle, so that no row function grows without bound."""
 
 
 def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:

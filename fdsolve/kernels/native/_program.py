@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import jax
@@ -69,6 +70,12 @@ class Program:
     def array(self, name: str) -> Array:
         """An array by name."""
         return next(one for one in self.arrays if one.name == name)
+
+    def written_once(self, name: str) -> bool:
+        """Whether nothing of an array is written and then written over, or added to, within a level."""
+        own = [one for one in self.operations if one.array == name]
+        whole = not any(one.adds or one.mask is not None or one.predicate is not None for one in own)
+        return whole and all(a.box.intersect(b.box).empty for a, b in combinations(own, 2))
 
     @property
     def state(self) -> tuple[tuple[Array, int], ...]:

@@ -41,9 +41,10 @@ class TileWriter:
         self.program, self.schedule = layout.program, layout.schedule
         self.kept = {one.name: kept for one, kept in self.program.state}
         self.most_kept = max(self.kept.values())
-        # Where rows are not counted round, levels that are written down are computed where they stay: tiles that both
-        # compute a row beside their ends write the same there.
-        self.written = () if self.program.wraps else slots.stored
+        # Levels that are written down are computed where they stay, unless rows are counted round. Two tiles may
+        # compute a row beside their ends at once: both must write the same there, and nothing but that.
+        in_place = () if self.program.wraps else slots.stored
+        self.written = tuple(name for name in in_place if self.program.written_once(name))
         self.code = Code(module, "tile", VOID, [I64, I64, I64])
 
     def write(self) -> ir.Function:
