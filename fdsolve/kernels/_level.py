@@ -97,6 +97,8 @@ def take_box(array: jax.Array, origin: tuple[int, ...], box: Box) -> jax.Array:
         array = jnp.pad(array, padding)
         start = [a + low for a, (low, _) in zip(start, padding, strict=True)]
         stop = [b + low for b, (low, _) in zip(stop, padding, strict=True)]
+    if not any(start) and tuple(stop) == array.shape:
+        return array  # outside a program a slice would copy it
     return lax.slice(array, start, stop)
 
 

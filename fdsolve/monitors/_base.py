@@ -13,6 +13,10 @@ from ..errors import DeclarationError
 from ..grid import Grid
 from ..planning import Plan
 
+EVERY = 1000
+"""Levels between two looks, unasked. A look and the end of a chunk take as long as 10 to 20 levels of the fastest
+march: a hundredth or two of it; less where levels cost more."""
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -121,6 +125,11 @@ class AbstractMonitor(ABC):
     def looks_back(self) -> bool:
         """Whether it needs the fields at its last look."""
         return False
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it can stop the run: then the run waits for what it measures."""
+        return type(self).judge is not AbstractMonitor.judge or type(self).listen is not AbstractMonitor.listen
 
     def check(self, watched: Watched) -> None:
         """Refuses a problem that it cannot watch, before anything runs."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DeclarationError
-from ._base import AbstractMonitor, Look, Measured, Watched, to_every
+from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Callback(AbstractMonitor):
     """
 
     function: Any
-    every: Any = 500
+    every: Any = EVERY
 
     def __post_init__(self) -> None:
         to_every(self.every, "Callback")

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..stepping import largest
-from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_fields, to_positive
+from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every, to_fields, to_positive
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Residual(AbstractMonitor):
     """Keeps max |Δu| / Δt of each field over the levels since the last look, in units of the field over time."""
 
     field: Any = None
-    every: Any = 500
+    every: Any = EVERY
 
     def __post_init__(self) -> None:
         to_every(self.every, "Residual")
@@ -40,7 +40,7 @@ class Steady(AbstractMonitor):
     tolerance: Any
     field: Any = None
     relative: bool = False
-    every: Any = 500
+    every: Any = EVERY // 2  # a run that goes on beyond the end costs more than looks
 
     def __post_init__(self) -> None:
         to_every(self.every, "Steady")

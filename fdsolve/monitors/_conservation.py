@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DeclarationError
 from ..stepping import total
-from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_fields, to_positive
+from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every, to_fields, to_positive
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Conservation(AbstractMonitor):
     field: Any = None
     density: Any = None
     tolerance: Any = None
-    every: Any = 500
+    every: Any = EVERY
 
     def __post_init__(self) -> None:
         to_every(self.every, "Conservation")
@@ -36,6 +36,10 @@ class Conservation(AbstractMonitor):
             raise DeclarationError(f"Conservation: density= is a function of fields by name, got {self.density!r}.")
         if self.density is not None and self.field is not None:
             raise DeclarationError("Conservation takes field= or density=, not both.")
+
+    @property
+    def may_stop(self) -> bool:
+        return self.tolerance is not None
 
     def check(self, watched: Watched) -> None:
         to_fields(self.field, watched, "Conservation")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..errors import DeclarationError
 from ..stepping import largest
-from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_positive
+from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every, to_positive
 from ._conservation import call_by_name
 
 
@@ -22,13 +22,17 @@ class CFL(AbstractMonitor):
 
     speed: Any
     limit: Any = None
-    every: Any = 500
+    every: Any = EVERY
 
     def __post_init__(self) -> None:
         to_every(self.every, "CFL")
         to_positive(self.limit, "limit", "CFL")
         if isinstance(self.speed, Mapping):
             object.__setattr__(self, "speed", tuple(self.speed.items()))
+
+    @property
+    def may_stop(self) -> bool:
+        return self.limit is not None
 
     def _speeds(self, watched: Watched) -> dict[str, Any]:
         given = dict(self.speed) if isinstance(self.speed, tuple) else dict.fromkeys(watched.space, self.speed)

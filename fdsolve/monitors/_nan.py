@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..stepping import largest
-from ._base import AbstractMonitor, Look, Measured, Watched, to_every
+from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Nan(AbstractMonitor):
     RunError that tells the step, the field, the region and the rule they appeared in first.
     """
 
-    every: Any = 500
+    every: Any = EVERY
 
     def __post_init__(self) -> None:
         to_every(self.every, "Nan")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from ..errors import DeclarationError
 from ..region import Linear, place_window
-from ._base import AbstractMonitor, Look, Measured, Watched, to_every, to_fields
+from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every, to_fields
 
 
 @dataclass(frozen=True, init=False)
@@ -20,7 +20,7 @@ class Probe(AbstractMonitor):
     field: str | None
     every: int
 
-    def __init__(self, field: str | None = None, *, every: int = 500, **place: float):
+    def __init__(self, field: str | None = None, *, every: int = EVERY, **place: float):
         object.__setattr__(self, "field", field)
         object.__setattr__(self, "every", to_every(every, "Probe"))
         object.__setattr__(self, "place", tuple((axis, float(value)) for axis, value in place.items()))

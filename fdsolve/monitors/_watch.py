@@ -12,8 +12,8 @@ from ..errors import DeclarationError
 from ..planning import Plan, Structure
 from ..stepping import State, take_declared
 from ._base import AbstractMonitor, Look, Measured, Volumes, Watched
+from ._records import Datasets, Kept
 
-Kept = list[tuple[int, Measured]]
 Newest = Mapping[str, Any]
 """The newest level of each declared field, padded."""
 
@@ -48,6 +48,7 @@ class Watch:
         self._plan, self._volumes = plan, Volumes.of(plan, holes)
         self.records: list[Kept] = [[] for _ in self.monitors]
         self._before: list[tuple[int, Newest] | None] = [None] * len(self.monitors)
+        self._waiting: list[tuple[int, int, Measured]] = []
         self._parameters = {
             name: value
             for name, value in plan.parameters.items()
@@ -68,24 +69,33 @@ class Watch:
         newest = {one.name: state[one.name][0] for one in self._plan.structure.declared}
         known = [self._before[place] for place in due]
         befores = tuple(one and (one[1], self._time(level) - self._time(one[0])) for one in known)
-        measured = jax.device_get(
-            _measure(
-                self._plan.structure,
-                tuple(self.monitors[place] for place in due),
-                self.watched,
-                newest,
-                befores,
-                self._now(level),
-                self._volumes,
-                self._parameters,
-            )
+        measured = _measure(
+            self._plan.structure,
+            tuple(self.monitors[place] for place in due),
+            self.watched,
+            newest,
+            befores,
+            self._now(level),
+            self._volumes,
+            self._parameters,
         )
-        reasons = []
-        for place, before, found in zip(due, befores, measured, strict=True):
+        self._fetch()
+        for place in due:
             if self.monitors[place].looks_back:
                 self._before[place] = (level, newest)
-            reasons.append(self._judge(place, level, newest, before, found))
+        self._waiting = [(place, level, found) for place, found in zip(due, measured, strict=True)]
+        if not any(self.monitors[place].may_stop for place in due):
+            return None
+        self._fetch()
+        reasons = [self._judge(place, level, newest, before) for place, before in zip(due, befores, strict=True)]
         return next((reason for reason in reasons if reason), None)
+
+    def _fetch(self) -> None:
+        """Keeps what the last look measured; until then nobody waited for it."""
+        for place, level, measured in self._waiting:
+            if measured:
+                self.records[place].append((level, {name: np.asarray(value) for name, value in measured.items()}))
+        self._waiting = []
 
     def _time(self, level: int) -> float:
         time = self._plan.problem.scope.grid.time
@@ -97,27 +107,26 @@ class Watch:
         assert time is not None
         return level, self._time(level), float(time.step)
 
-    def _judge(
-        self, place: int, level: int, newest: Newest, before: tuple[Newest, float] | None, measured: Measured
-    ) -> str | None:
-        """Keeps what a monitor measured and heard; why it wants to stop, or None."""
-        monitor, answer = self.monitors[place], None
+    def _judge(self, place: int, level: int, newest: Newest, before: tuple[Newest, float] | None) -> str | None:
+        """Why a monitor wants to stop, or None; keeps what it tells."""
+        monitor, kept, answer = self.monitors[place], self.records[place], None
         if type(monitor).listen is not AbstractMonitor.listen:
             around = {name: one.array() for name, one in self._volumes.items()}
             fields = take_declared(self._plan.structure, newest)
             last, elapsed = (take_declared(self._plan.structure, before[0]), before[1]) if before else (None, 0.0)
             answer = monitor.listen(Look(fields, last, elapsed, *self._now(level), around, self._parameters))
         if isinstance(answer, Mapping):
-            measured, answer = {**measured, **answer}, None
-        if measured:
-            self.records[place].append((level, {name: np.asarray(value) for name, value in measured.items()}))
+            told = {name: np.asarray(value) for name, value in answer.items()}
+            measured = kept.pop()[1] if kept and kept[-1][0] == level else {}
+            kept.append((level, {**measured, **told}))
+            answer = None
         if answer is not None and answer is not False:
             return answer if isinstance(answer, str) else f"{monitor.title} said so"
-        kept = self.records[place]
-        return monitor.judge(kept[0][1], kept[-1][1]) if measured else None
+        return monitor.judge(kept[0][1], kept[-1][1]) if kept and kept[-1][0] == level else None
 
     def keep(self) -> tuple[list[Kept], list[Any]]:
         """What a checkpoint keeps: the records, and the fields at the last looks."""
+        self._fetch()
         before = [one and (one[0], {name: np.asarray(array) for name, array in one[1].items()}) for one in self._before]
         return self.records, before
 
@@ -125,24 +134,11 @@ class Watch:
         """Goes on with what a checkpoint kept."""
         self.records, self._before = kept
 
-    def to_datasets(self) -> dict[str, xr.Dataset]:
+    def to_datasets(self) -> Mapping[str, xr.Dataset]:
         """The records by the monitors' titles, over time."""
-        grid, found = self._plan.problem.scope.grid, {}
-        assert grid.time is not None and grid.time_name is not None
-        for monitor, kept in zip(self.monitors, self.records, strict=True):
-            if not kept:
-                continue
-            title, count = monitor.title, 2
-            while title in found:
-                title, count = f"{monitor.title} {count}", count + 1
-            levels = [level for level, _ in kept]
-            data = {}
-            for name in kept[-1][1]:
-                values = [measured.get(name, np.nan) for _, measured in kept]
-                data[name] = ((grid.time_name, *(f"{name}_{k}" for k in range(np.ndim(values[-1])))), np.stack(values))
-            coords = {grid.time_name: np.asarray(grid.time.points)[levels], "level": (grid.time_name, levels)}
-            found[title] = xr.Dataset(data, coords)
-        return found
+        self._fetch()
+        assert self._plan.problem.scope.grid.time is not None
+        return Datasets(self._plan.problem.scope.grid, self.monitors, tuple(self.records))
 
 
 def check_monitors(monitors: Any) -> tuple[AbstractMonitor, ...]:

@@ -18,7 +18,6 @@ from math import gcd
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..errors import FdsolveError, RunError
@@ -131,8 +130,8 @@ class Drive:
             self.arrays,
             self.ready,
             carry,
-            jnp.asarray(at + 1, jnp.int32),
-            jnp.asarray(turns, jnp.int32),
+            np.int32(at + 1),
+            np.int32(turns),
         )
         jax.block_until_ready(found[2])
         if key in self._seen:
@@ -194,7 +193,7 @@ class Drive:
 
     def _save_here(self, level: int, carry: Carry) -> Carry:
         """Saves a level; gives the carry that goes on."""
-        if level not in self.plan.structure.saved_levels:
+        if isinstance(self.sink, Nowhere) or level not in self.plan.structure.saved_levels:
             return carry
         structure = self.plan.structure
         if level == 0:

@@ -5,7 +5,7 @@ length. The values do not depend on where chunks end.
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -26,6 +26,7 @@ from ._march import (
     without_spare,
 )
 from ._shown import Saved, is_finite, keep, shown
+from ._state import State
 
 LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 1024, 2**30
 
@@ -42,13 +43,21 @@ class Ready:
 jax.tree_util.register_dataclass(Ready, data_fields=["prepared", "systems"], meta_fields=["stages"])
 
 
-@partial(jax.jit, static_argnums=(0, 1))
 def get_ready(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> tuple[Carry, Ready]:
-    """The carry from which chunks go on, after the first level, and what they use."""
-    carry, prepared, systems = make_ready(structure, axes, arrays, carry)
-    return carry, Ready(tuple(systems), prepared, tuple(systems.values()))
+    """The carry from which chunks go on, after the first level, and what they use; its levels are those given."""
+    memory, logs, records, ready = _get_ready(structure, axes, arrays, carry)
+    return (State(carry[0].levels, memory, logs), records), ready
 
 
+@partial(jax.jit, static_argnums=(0, 1))
+def _get_ready(
+    structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry
+) -> tuple[Any, Any, Any, Ready]:
+    (state, records), prepared, systems = make_ready(structure, axes, arrays, carry)
+    return state.memory, state.logs, records, Ready(tuple(systems), prepared, tuple(systems.values()))
+
+
+@lru_cache(maxsize=64)
 def steps_a_turn(structure: Structure, number: int, stride: int) -> tuple[int, ...]:
     """How many steps a turn may take where nothing is kept on the way, the most first.
 

@@ -103,6 +103,32 @@ def test_what_monitors_keep():
     np.testing.assert_array_equal(kept["Callback"].t, grid.t.points[[0, 25, 50, 60]])
 
 
+def test_a_run_waits_only_for_monitors_that_can_stop_it_and_keeps_the_same_of_all():
+    @dataclass(frozen=True)
+    class Largest(fd.monitors.AbstractMonitor):
+        every: int = 7
+
+        def measure(self, watched, look):
+            return {"largest": jnp.max(look.fields["u"]), "level": look.level, "t": look.time}
+
+    @dataclass(frozen=True)
+    class Judging(Largest):
+        def judge(self, first, now):
+            assert isinstance(now["largest"], np.ndarray) and now["level"] % 7 in (0, 60 % 7)
+
+    free, bound = fd.monitors.Conservation(), fd.monitors.Conservation(tolerance=1.0)
+    assert [one.may_stop for one in (Largest(), Judging(), free, bound)] == [False, True, False, True]
+    assert [one.may_stop for one in (fd.monitors.CFL(1.0), fd.monitors.CFL(1.0, limit=1.0))] == [False, True]
+    assert fd.monitors.Steady(1.0).may_stop and fd.monitors.Callback(print).may_stop
+    assert not fd.monitors.Nan().may_stop and not fd.monitors.Residual().may_stop
+    alone = fd.solve(heat(), kappa=0.3, monitors=[Largest()]).monitors["Largest"]
+    beside = fd.solve(heat(), kappa=0.3, monitors=[Largest(), Judging()]).monitors
+    np.testing.assert_array_equal(alone.level, [*range(0, 60, 7), 60])
+    for title in ("Largest", "Judging"):
+        np.testing.assert_array_equal(beside[title].largest, alone.largest)
+        np.testing.assert_array_equal(beside[title].level, alone.level)
+
+
 def test_a_monitor_that_listens_is_given_its_last_look():
     heard = []
 
