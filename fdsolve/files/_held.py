@@ -24,15 +24,16 @@ def read_documents(path: Path) -> dict[str, bytes]:
     return {METADATA: json.dumps(root).encode(), **found}
 
 
-def publish(path: Path, documents: dict[str, bytes], on_disk: bool = False) -> None:
+def publish(path: Path, documents: dict[str, bytes], on_disk: bool = False, last: str = "") -> None:
     """Writes all metadata; those of the group come last, in one step, and hold those of every array.
 
-    Readers of consolidated metadata (xarray) so find lengths that fit together, whatever moment they come at.
+    Readers of consolidated metadata (xarray) so find lengths that fit together, whatever moment they come at. Those who
+    read the metadata of arrays one by one may come in between: the array `last` is written after the others.
     `on_disk`: they are on disk when this returns.
     """
     arrays = {key: text for key, text in documents.items() if key != METADATA}
-    for key, text in arrays.items():
-        replace_file(path / key, text, on_disk)
+    for key in sorted(arrays, key=lambda key: key == f"{last}/{METADATA}"):
+        replace_file(path / key, arrays[key], on_disk)
     inline = {key.removesuffix(f"/{METADATA}"): json.loads(text) for key, text in arrays.items()}
     root = json.loads(documents[METADATA])
     root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": inline}

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, RunError
-from ._atomic import remove, sync_tree, written_beside
+from ._atomic import remove, replace_file, sync_tree, written_beside
 from ._encoding import encode_times, encoding_of
 from ._held import METADATA, dimension_of, open_held, publish, read_documents, shorten, split_space
 from ._need import need
@@ -85,6 +85,7 @@ class ZarrStream:
         if not 0 <= num_saved <= stored:
             raise RunError(f"The Zarr store at {place} holds {stored} saves; it cannot be cut to {num_saved}.")
         shorten(documents, growing, num_saved)
+        replace_file(place / dim / METADATA, documents[f"{dim}/{METADATA}"], True)  # never longer than the others
         publish(place, documents, True)
         for name, one in growing.items():
             _drop_chunks(place / name / "c", -(-num_saved // one.chunks[0]))
@@ -253,7 +254,7 @@ class ZarrStream:
             array[self._first : count] = self._block[name][: self._filled]
         self._axis.resize((count,))
         self._axis[self._saved : count] = self._times[self._saved : count]
-        publish(self.path, self._documents, self._lasting)
+        publish(self.path, self._documents, self._lasting, self.dim)
         self._saved, self._shown = count, self._filled
         if self._filled == self._chunk:
             self._first, self._filled, self._shown = count, 0, 0

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import fdsolve as fd
 from fdsolve.files import ZarrStream, open_dataset
+from fdsolve.files import _held as held
 from fdsolve.files import _stream as module
 
 ROOT = Path(__file__).parents[2]
@@ -122,6 +124,35 @@ def test_a_reader_beside_the_writer_finds_lengths_that_fit(tmp_path, monkeypatch
     reader.join()
     assert not wrong
     assert lengths == sorted(lengths) and lengths[-1] == 60
+
+
+def test_between_two_writes_of_metadata_the_group_fits_and_no_array_is_shorter_than_the_times(tmp_path, monkeypatch):
+    path, write, seen = tmp_path / "run.zarr", held.replace_file, []
+
+    def lengths():
+        return {name: zarr.open_array(path / name, mode="r").shape[0] for name in "tuv"}
+
+    def spy(place, content, on_disk=False):
+        write(place, content, on_disk)
+        if place.name == "zarr.json" and place.is_relative_to(path):
+            alone = lengths()
+            with xr.open_zarr(path, chunks=None) as found:
+                assert found.u.shape == found.v.shape == (found.sizes["t"], 4)
+            assert alone["t"] <= min(alone["u"], alone["v"])
+            seen.append(alone["u"] == alone["t"])
+
+    with ZarrStream(path, template(), 16) as stream:
+        for module_of in (held, module):
+            monkeypatch.setattr(module_of, "replace_file", spy)
+        times, arrays = saves(12)
+        for start in (0, 4):
+            stream.append(times[start : start + 4], part(arrays, start, start + 4))
+            stream.flush()
+    with ZarrStream.reopen(path, 3) as stream:
+        stream.append(times[3:], part(arrays, 3, 12))
+    assert not all(seen)  # one who reads them alone can come in between
+    monkeypatch.undo()
+    check(path, times, arrays)
 
 
 def test_a_killed_writer_leaves_a_readable_store_to_go_on_with(tmp_path):
