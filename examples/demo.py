@@ -1,6 +1,6 @@
 """Heat crosses a plate with holes: walls and holes by region, a NetCDF file and a picture.
 
-T_t = α ∇²T on an aluminium plate: held at 80 °C on the left, cooled by air on the right (Robin), insulated above
+u_t = α ∇²u on an aluminium plate: held at 80 °C on the left, cooled by air on the right (Robin), insulated above
 and below and around its holes (Neumann). When it has come to rest, as much heat enters as leaves, and the holes
 hinder it as Lord Rayleigh has it for a square array of cylinders (Phil. Mag. 34, 481, 1892; more terms by Perrins,
 McKenzie and McPhedran, Proc. R. Soc. A 369, 207, 1979), with φ the share of the holes in the area:
@@ -24,23 +24,23 @@ grid = fd.Grid(
     x=fd.Axis(0.0, length, num=61, units="cm"),
     y=fd.Axis(0.0, width, num=41, units="cm"),
 )
-T = fd.Field("T", grid, units="°C")
+u = fd.Field("u", grid, units="°C")
 
 
 def in_hole(x, y):
     return ((x % cell) - cell / 2) ** 2 + ((y % cell) - cell / 2) ** 2 < radius**2
 
 
-T[...] = fd.rate(lambda T, alpha: alpha * fd.schemes.laplacian(T))  # everywhere, unless a later line says otherwise
-T[0] = air
-T[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
-T[dict(x=-1)] = fd.boundary.Robin(transfer, 1.0, transfer * air)
-T[dict(x=0)] = fd.boundary.Dirichlet(hot)
-T[fd.where(in_hole)] = fd.boundary.Neumann(0.0)
+u[...] = fd.rate(lambda u, alpha: alpha * fd.schemes.laplacian(u))  # everywhere, unless a later line says otherwise
+u[0] = air
+u[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
+u[dict(x=-1)] = fd.boundary.Robin(transfer, 1.0, transfer * air)
+u[dict(x=0)] = fd.boundary.Dirichlet(hot)
+u[fd.where(in_hole)] = fd.boundary.Neumann(0.0)
 
-solution = fd.solve(T, alpha=alpha, stepper=fd.schemes.Euler(), save=fd.at([5, 20, 60, 300]))
+solution = fd.solve(u, alpha=alpha, stepper=fd.schemes.Euler(), save=fd.at([5, 20, 60, 300]))
 
-final = np.asarray(solution.final["T"])
+final = np.asarray(solution.final["u"])
 entering = np.trapezoid(final[0] - final[1], grid.y.points) / (width * grid.x.step)  # °C/cm: times k, a heat flux
 leaving = transfer * np.trapezoid(final[-1] - air, grid.y.points) / width
 assert abs(entering / leaving - 1) < 1e-4, (entering, leaving)
@@ -52,10 +52,10 @@ assert abs(leaving / rayleigh - 1) < 0.07, (leaving, rayleigh)  # rims in steps 
 
 data = solution.to_xarray()
 Path("out").mkdir(exist_ok=True)
-data.to_netcdf("out/demo.nc")
+fd.to_netcdf(solution, "out/demo.nc")
 
 fig, axes = plt.subplots(2, 2, figsize=(11, 7.4), sharex=True, sharey=True, layout="constrained")
-for ax, state in zip(axes.flat, data.T, strict=True):
+for ax, state in zip(axes.flat, data.u, strict=True):
     picture = state.interpolate_na("x").T  # the holes are nan; what is drawn there lies under the discs
     image = ax.contourf(state.x, state.y, picture, np.linspace(air, hot, 31), cmap="inferno")
     ax.contour(state.x, state.y, picture, np.arange(25, 80, 5), colors="w", linewidths=0.5, alpha=0.6)
