@@ -13,34 +13,8 @@ from jax.core import Tracer
 from ..errors import DeclarationError, PlanningError
 from ..grid import Grid
 from ..region import Layout
-from ._offsets import Shift, add_shifts, parse_offsets, show_shift
-
-Exact = Callable[[tuple[Any, ...]], Any]
-"""A quantity as a function of the coordinates, one scalar an axis in grid order, time included."""
-
-
-class AbstractWorld(ABC):
-    """What the exact counterparts of views are made of, where a declaration is looked at as differential equations."""
-
-    @abstractmethod
-    def field(self, name: str) -> Exact:
-        """The exact solution for a field."""
-
-    @abstractmethod
-    def parameter(self, name: str) -> Exact:
-        """A parameter labelled by axes."""
-
-    @abstractmethod
-    def coordinate(self, axis: str) -> Exact:
-        """The coordinate of an axis."""
-
-    @abstractmethod
-    def measure(self, axis: str, name: str) -> Exact:
-        """A geometric quantity of a curvilinear axis: see `Axis.measure`."""
-
-    @abstractmethod
-    def derivative(self, function: Exact, axis: str, n: int = 1) -> Exact:
-        """∂ⁿ/∂axisⁿ of a function of the coordinates."""
+from ._offsets import Shift, parse_offsets
+from ._world import AbstractWorld, Exact
 
 
 class AbstractContext(ABC):
@@ -369,45 +343,9 @@ def _captured(function: Callable[..., Any], values: list[Any]) -> list[Any]:
     return [const for const in jax.make_jaxpr(of_traced)(*traced).consts if isinstance(const, Tracer)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Moved(AbstractView):
-    """A view seen from an offset: an older level, a neighbour."""
-
-    view: AbstractView
-    by: Shift
-
-    @property
-    def context(self) -> AbstractContext:  # type: ignore[override]
-        return self.view.context
-
-    def value(self, shift: Shift) -> jax.Array:
-        return self.view.value(add_shifts(shift, self.by))
-
-    def exact(self, world: AbstractWorld) -> Exact:
-        names = self.context.grid.names
-        if any(by and name == self.context.grid.time_name for by, name in zip(self.by, names, strict=True)):
-            return super().exact(world)
-        return self.view.exact(world)
-
-    def parity(self, axis: str) -> int | None:
-        own = self.view.parity(axis)
-        moved = self.by[self.context.grid.names.index(axis)]
-        return None if own is None else int(own - 2 * moved) % 2
-
-    def __repr__(self) -> str:
-        return f"{self.view}[{show_shift(self.by, self.context.grid.names)}]"
-
-
 def exact_part(part: Any, world: AbstractWorld) -> Exact:
     """The exact counterpart of what is a view, or a value that is the same everywhere."""
     return part.exact(world) if isinstance(part, AbstractView) else lambda point: part
-
-
-def move(view: AbstractView, at: Any) -> AbstractView:
-    """The view seen from an offset given as a key, for example `"t-1"`; `None` leaves it where it is."""
-    if at is None:
-        return view
-    return Moved(view, parse_offsets(at, view.context.grid.names, view.context.what))
 
 
 def apply(function: Any, *arguments: Any) -> Any:
