@@ -64,6 +64,8 @@ def _run_apart(arguments: list[str], folder: Path, what: str) -> int:
     env = os.environ | {"MPLBACKEND": os.environ.get("MPLBACKEND", "Agg")}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
     ended = subprocess.run([sys.executable, *arguments], cwd=folder, env=env).returncode
+    if ended == 2:
+        raise UsageError(f"{what} could not take the arguments; what was said stands above.")
     if ended:
         raise FailedError(f"{what} ended with {ended}; what it printed stands above.")
     return 0

@@ -3,10 +3,13 @@
 import argparse
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..errors import FdsolveWarning
 from ..pictures import KINDS
 from ._gallery import bench, gallery
 from ._info import info
@@ -60,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as ended:  # of argparse: after --help, or with a message on what it could not read
         return ended.code if isinstance(ended.code, int) else 2
     try:
-        return options.command(options)
+        with _plain_warnings():
+            return options.command(options)
     except (UsageError, FailedError) as error:
         if getattr(options, "traceback", False):
             traceback.print_exception(error)
@@ -71,6 +75,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:  # what reads our output has closed it, as `head` does
         return 0
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our warnings are told without the line of our code that they come from."""
+    before = warnings.formatwarning
+
+    def tell(message: Any, category: Any, *rest: Any, **more: Any) -> str:
+        own = issubclass(category, FdsolveWarning)
+        return f"fdsolve: warning: {message}\n" if own else before(message, category, *rest, **more)
+
+    warnings.formatwarning = tell
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -41,7 +41,12 @@ class ProblemFile:
         try:
             return function(self.fields, parameters=self.parameters, **(self.options | more))
         except (DeclarationError, PlanningError) as error:
-            raise UsageError(f"{self.path.name}: {error}") from error
+            raise UsageError(f"{self.path.name}: {error}{self._words()}") from error
+
+    def _words(self) -> str:
+        """The parameters that are text: a number may have been meant."""
+        found = [f"`{name}` is the text {value!r}" for name, value in self.parameters.items() if isinstance(value, str)]
+        return f" {' and '.join(found)}, not a number." if found else ""
 
 
 def read_problem(path: Any, settings: Mapping[str, Any]) -> ProblemFile:
@@ -50,6 +55,8 @@ def read_problem(path: Any, settings: Mapping[str, Any]) -> ProblemFile:
     `settings` replace parameters of the first, and are the arguments of the second.
     """
     place = Path(path).resolve()
+    if place.is_dir():
+        raise UsageError(f"{str(path)!r} is a folder; name a problem file." + _near(place / "problem.py"))
     if not place.is_file():
         raise UsageError(f"There is no problem file {str(path)!r}." + _near(place))
     # Errors of any kind may come from the file: all of them are told with the line they came from.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DeclarationError, FdsolveError
+from ..field import Field
 from ..files import to_netcdf, to_zarr
 from ._mistakes import FailedError, UsageError, told, where_in
 from ._problem import ProblemFile, read_problem, read_setting
@@ -26,9 +27,10 @@ def run(options: Namespace) -> int:
         _check_place(name, path, endings)
     _need_matplotlib_file_backend()
     problem = _read(options)
+    field = options.field.split(",") if options.field else None
+    _check_fields(problem, field or [])
     solution = _solve(problem, options.progress)
     print(solution)
-    field = options.field.split(",") if options.field else None
     chosen = field[0] if field and len(field) == 1 else field
     shown = {"kind": options.kind}
     if options.save:
@@ -79,6 +81,16 @@ def _check_place(name: str, path: Path | None, endings: Sequence[str]) -> None:
         raise UsageError(f"{name} writes files that end in {', '.join(endings)}; got {str(path)!r}.")
     if not path.parent.is_dir():
         raise UsageError(f"{name}: there is no folder {str(path.parent)!r}; make it first.")
+
+
+def _check_fields(problem: ProblemFile, wanted: Sequence[str]) -> None:
+    """Before the run, which may take long."""
+    given = problem.fields if isinstance(problem.fields, Sequence) else [problem.fields]
+    known = [one.name for one in given if isinstance(one, Field)]
+    unknown = [name for name in wanted if name not in known]
+    if known and unknown:
+        there = ", ".join(f"`{name}`" for name in known)
+        raise UsageError(f"There is no field {unknown[0]!r} to draw; there are {there}.")
 
 
 def _write(path: Path, write: Callable[[Path], Any]) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -99,6 +100,8 @@ def test_settings_reach_parameters_and_arguments(declared):
         (["run", "p.py", "--save", "o.txt"], "--save writes files that end in .nc, .zarr; got 'o.txt'."),
         (["run", "p.py", "--plot", "no/o.png"], "--plot: there is no folder 'no'; make it first."),
         (["run", "p.py", "--field", "w", "--plot", "o.png"], "There is no field 'w' to draw; there are `u`."),
+        (["run", "p.py", "--set", "a=half"], "`a` is the text 'half', not a number."),
+        (["run", "."], "'.' is a folder; name a problem file. In "),
         (["gallery", "--run", "dem"], "There is no example 'dem'. Did you mean demo?"),
         (["run"], "the following arguments are required: problem.py"),
         (["run", "p.py", "--colour"], "unrecognized arguments: --colour"),
@@ -136,6 +139,26 @@ def test_a_run_that_fails_ends_with_1(declared, capsys):
     assert "bad.py: The initial state of `u` is not finite" in told(capsys)
     assert main(["run", "bad.py", "--traceback"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_field_that_is_not_there_is_told_before_the_run(declared, capsys):
+    assert main(["run", "p.py", "--field", "w", "--save", "o.nc"]) == 2
+    assert "Solution" not in capsys.readouterr().out and not Path("o.nc").exists()
+
+
+def test_warnings_are_told_without_a_line_of_our_code(declared, capsys):
+    ask = "import warnings\nfor one in (fd.FdsolveWarning, UserWarning):\n    "
+    ask += "print(warnings.formatwarning('beware', one, 'file.py', 7, 'line'), end='')\n"
+    Path("p.py").write_text(Path("p.py").read_text(encoding="utf-8") + ask, encoding="utf-8")
+    before = warnings.formatwarning
+    assert main(["plan", "p.py"]) == 0
+    assert capsys.readouterr().out.startswith("fdsolve: warning: beware\nfile.py:7: UserWarning: beware\n")
+    assert warnings.formatwarning is before
+
+
+def test_wrong_arguments_of_the_benchmarks_end_with_2(capfd):
+    assert main(["bench", "--only", "nosuch"]) == 2
+    assert "there is no group 'nosuch'" in capfd.readouterr().err
 
 
 def test_help_has_examples(capsys):
