@@ -105,7 +105,8 @@ def check_gradient(
     measured = point.measure(vectors, duals, first * 0.5 ** np.arange(NUM_STEPS))
     along = list(point.leaves) if each else ["all"] * count
     eps = float(np.finfo(point.vector.dtype).eps)
-    rows = [_judge(one, name, first, limits, eps) for one, name in zip(measured, along, strict=True)]
+    alone = "pass" if any(one.gradient.any() for one in measured) else "fail"  # where nothing counts, nothing is tested
+    rows = [_judge(one, name, first, limits, eps, alone) for one, name in zip(measured, along, strict=True)]
     notes = point.explain() if any(row.verdict == "kink" or "not finite" in row.reason for row in rows) else ()
     return GradientTable(tuple(rows), (*notes, *_silent(point, measured)))
 
@@ -272,8 +273,8 @@ def _bends(one: _Measured, eps: float) -> float | None:
     return float(slopes[-1]) if (slopes < 1.3).all() else None
 
 
-def _judge(one: _Measured, along: str, first: float, limits: tuple[float, float], eps: float) -> Row:
-    """The verdict of a direction."""
+def _judge(one: _Measured, along: str, first: float, limits: tuple[float, float], eps: float, alone: str) -> Row:
+    """The verdict of a direction; `alone` is that where f does not change along it."""
     least, match = limits
     steps = first * 0.5 ** np.arange(len(one.above))
     floor = FLOOR * eps * (one.value + steps * one.change)
@@ -288,6 +289,8 @@ def _judge(one: _Measured, along: str, first: float, limits: tuple[float, float]
         verdict, reason = "fail", "the derivative is not finite"
     elif one.mismatch > match:
         verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
+    elif one.change == 0 and not one.above.any() and not one.gradient.any():
+        verdict, reason = alone, "f does not change along it"
     elif known.size == 0:
         small = bool(np.isfinite(one.above).any() and not clear.any())
         verdict, reason = ("pass", "affine to rounding") if small else ("fail", "f is not finite along it; lower step=")

@@ -94,6 +94,11 @@ class Inversion:
                 f"{what} is that of residuals, and the loss or a term of regularisation is a scalar. Return the "
                 f"residuals themselves, as fd.misfit does."
             )
+        if self.objective.subsets == 0:
+            raise RunError(
+                f"{what} is that of all residuals, and subsets= draws them without end. Call fd.invert once more from "
+                f"the parameters found, with a function that returns all residuals."
+            )
         return to_quadratic(self.objective, self.vector)
 
     def _dataset(self, arrays: list[Any]) -> xr.Dataset:

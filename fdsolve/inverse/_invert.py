@@ -61,7 +61,8 @@ def invert(
             `jax.random.key(...)`: it gets a new key at each iteration.
         max_iterations: how many; by method.
         tolerance: ε; ends when the loss fell by less than ε of itself and the variables moved by less than √ε of
-            theirs, or when the gradient's norm is below ε. Default 4e-10 in float64, 7e-5 in float32.
+            theirs, or when the gradient's norm is below ε √L, L over that at the start, or below ε where L is below
+            ε². Default 4e-10 in float64, 7e-5 in float32.
         callback: called with an `Iterate` (iteration, loss, gradient_norm, parameters); a true result ends the search.
         progress: whether to print a line as it goes.
 
@@ -79,7 +80,7 @@ def invert(
     space = to_space(initial, bounds, transform)
     vector = space.start()
     order = _Subsets.of(subsets, seed)
-    terms = to_terms(regularise, space.parameters(vector))
+    terms = to_terms(regularise, space.parameters(vector), space.dims)
     objective = to_objective(loss_or_misfit, space, terms, order.example)
     chosen = to_method(method, objective, subsets is not None)
     limits = _limits(chosen, space, max_iterations, tolerance)
@@ -104,7 +105,7 @@ def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: An
     if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
         raise DeclarationError(f"max_iterations= is a whole number of at least 1, got {iterations!r}.")
     if tolerance is None:
-        tolerance = float(np.finfo(space.dtype).eps) ** 0.6
+        tolerance = space.rounding**0.6
     if isinstance(tolerance, bool | str) or not 0 < tolerance < 1:
         raise DeclarationError(f"tolerance= is a number between 0 and 1, got {tolerance!r}. Take 1e-8.")
     return _Limits(iterations, float(tolerance))
@@ -213,8 +214,9 @@ class _Search:
             return last.ended, True
         if self.order.example is not None or self.method.has_own_test:
             return None
-        if last.gradient_norm <= small:
-            return f"the gradient is below {small:.0e} of the initial loss", True
+        size = abs(last.loss)  # that at the start is 1; where residuals vanish, their gradient does as their root
+        if last.gradient_norm <= small and (size <= small**2 or last.gradient_norm <= small * size**0.5):
+            return f"the gradient is below {small:.0e} of the loss", True
         before = next((one for one in reversed(reports[:-1]) if one.accepted), None)
         if before is not None and last.accepted:
             still = relative(last.vector, before.vector) <= small**0.5
@@ -230,7 +232,7 @@ class _Search:
         best = finite[-1] if self.order.example is not None else min(finite, key=lambda one: one.loss)
         unit = self.objective.unit
         return Inversion(
-            objective=replace(self.objective, unit=1.0),
+            objective=self._whole(),
             vector=best.vector,
             loss=best.loss * unit if self.order.number is None else self._mean_loss(best.vector),
             gradient_norm=best.gradient_norm * unit,
@@ -240,6 +242,17 @@ class _Search:
             losses=np.array([one.loss * unit for one in reports]),
             gradient_norms=np.array([one.gradient_norm * unit for one in reports]),
         )
+
+    def _whole(self) -> Objective:
+        """The objective as it is, of all subsets."""
+        made, number = replace(self.objective, unit=1.0), self.order.number
+        if self.order.example is None:
+            return made
+        if number is None:
+            return replace(made, subsets=0)
+        each, every = self.objective.function, jnp.arange(number, dtype=jnp.int32)
+        function = lambda parameters: jax.lax.map(lambda k: each(parameters, k), every)  # noqa: E731
+        return replace(made, function=function, compiled=None, subsets=number)
 
     def _mean_loss(self, vector: jax.Array) -> float:
         """The loss over all subsets."""

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 
 from ..errors import DeclarationError
 from ..grid import Axis, Grid
@@ -62,6 +63,8 @@ class Frame:
     axes: tuple[str, ...] | None
     grid: Grid | None
     spacing: dict[str, float] | float | None
+    dims: tuple[str, ...] = ()
+    """The axes of a labelled parameter, in its order."""
 
     def lines(self, shape: tuple[int, ...]) -> tuple[Lines, tuple[int, ...]]:
         """The axes of an array of a shape, and those along which slopes count."""
@@ -78,6 +81,8 @@ class Frame:
 
     def _names(self, ndim: int) -> tuple[Any, ...]:
         known: tuple[Any, ...] | None = None
+        if len(self.dims) == ndim > 0 and self._names_all(self.dims):
+            return self.dims
         if self.grid is not None:
             known = self.grid.space
         elif isinstance(self.spacing, dict):
@@ -90,6 +95,19 @@ class Frame:
                 f"space axes, spacing=dict(x=0.1, ...) or axes=('x', ...). Got {known}."
             )
         return known
+
+    def arranged(self, values: Any, ndim: int) -> Any:
+        """A labelled array in the order of the parameter's axes; anything else as it is."""
+        if not isinstance(values, xr.DataArray):
+            return values
+        names = self._names(ndim)
+        return (values.transpose(*names) if set(values.dims) == set(names) else values).values
+
+    def _names_all(self, dims: tuple[str, ...]) -> bool:
+        """Whether the frame knows all axes of a labelled parameter."""
+        if self.grid is not None:
+            return set(dims) <= {*self.grid.space, self.grid.time_name}
+        return set(dims) <= set(self.spacing) if isinstance(self.spacing, dict) else True
 
     def _line(self, name: Any, num: int) -> Line:
         if self.grid is not None:

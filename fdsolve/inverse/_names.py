@@ -23,7 +23,9 @@ def path_name(path: Any) -> str:
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:
-    """The leaves of a pytree by name, in its order."""
+    """The leaves of a pytree by name, in its order; a labelled array alone has its own name."""
+    if is_array(tree) and tree.name is not None:
+        return {str(tree.name): tree}
     return {path_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_array)[0]}
 
 

@@ -35,7 +35,8 @@ class Objective:
 
     `is_residuals`: the function gives residuals, and the loss is ½‖r‖². `unit` divides the loss, so that methods see
     one of size 1. Functions take a vector, (size,), and the subset, None where there are none. `compiled` is
-    `linearise`, compiled once for all that want it: the check of the start, the method, and the covariance.
+    `linearise`, compiled once for all that want it: the check of the start, the method, and the covariance. `subsets`:
+    of how many the residuals are, each with all of the regularisation.
     """
 
     space: Space
@@ -44,6 +45,7 @@ class Objective:
     is_residuals: bool
     unit: float = 1.0
     compiled: Callable[[jax.Array], "Linear"] | None = None
+    subsets: int = 1
 
     @property
     def is_least_squares(self) -> bool:

@@ -1,14 +1,13 @@
 """Regularisation: what is known of the parameters beside the data, as residuals or as a scalar."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from ..errors import DeclarationError
 from ._lines import Frame, to_frame
@@ -67,7 +66,7 @@ class Tikhonov(AbstractTerm):
     def residuals(self, parameters: Any) -> list[jax.Array]:
         array = _value(parameters, self.parameter, self.of)
         if self.prior is not None:
-            array = array - jnp.asarray(self.prior, array.dtype)
+            array = array - jnp.asarray(self.frame.arranged(self.prior, array.ndim), array.dtype)
         lines, along = self.frame.lines(array.shape)
         found = []
         for axis in along if self.order else (None,):
@@ -99,14 +98,16 @@ class TotalVariation(AbstractTerm):
     def residuals(self, parameters: Any) -> list[jax.Array]:
         array = _value(parameters, self.parameter, self.of)
         lines, along = self.frame.lines(array.shape)
-        slopes = []
+        volumes, slopes = lines.volumes(None), []
         for axis in along:
             slope = lines.slope(array, axis)
             short = array.shape[axis] - slope.shape[axis]
+            between = lines.volumes(axis) / np.take(volumes, range(slope.shape[axis]), axis)  # a jump counts in full
+            slope = slope * jnp.asarray(between, array.dtype)
             slopes.append(jnp.pad(slope, [(0, short if k == axis else 0) for k in range(array.ndim)]))
         square = sum((slope**2 for slope in slopes), start=jnp.full_like(array, self.smoothing**2))
         steepness = jax.lax.stop_gradient(jnp.sqrt(square))
-        share = jnp.asarray(np.sqrt(self.weight * lines.volumes(None)), array.dtype) / jnp.sqrt(steepness)
+        share = jnp.asarray(np.sqrt(self.weight * volumes), array.dtype) / jnp.sqrt(steepness)
         return [*(slope * share for slope in slopes), self.smoothing * share, steepness * share]
 
 
@@ -127,7 +128,8 @@ def tikhonov(
         weight: w, positive.
         parameter: the name of m in the dict of parameters; not needed where there is one.
         axes: names of the axes along which slopes count; all of them by default.
-        grid: the grid whose space axes are m's (those of `axes=`, in order, if m has fewer); or
+        grid: the grid whose space axes are m's (those of `axes=`, in order, if m has fewer; those of m itself where it
+            is a DataArray); or
         spacing: distances by axis name, dict(x=0.1, y=0.1), or one number. Without both, points are one apart, and
             the integral is a sum.
         prior: what m is expected to be, of m's shape or a number; zero by default.
@@ -142,7 +144,7 @@ def tikhonov(
         raise DeclarationError(f"fd.tikhonov: order= is 0 (size), 1 (slopes) or 2 (curvatures), got {order!r}.")
     weigh = _check("fd.tikhonov", weight, parameter, of)
     frame = to_frame("fd.tikhonov", axes, grid, spacing)
-    return Tikhonov(weigh, parameter, order, frame, prior.values if isinstance(prior, xr.DataArray) else prior, of)
+    return Tikhonov(weigh, parameter, order, frame, prior, of)
 
 
 def total_variation(
@@ -170,8 +172,11 @@ def total_variation(
     return TotalVariation(weigh, parameter, float(smoothing), frame, of)
 
 
-def to_terms(given: Any, parameters: Any) -> tuple[AbstractTerm, ...]:
-    """The terms of `regularise=`: one or a list of them; functions of the parameters as well. Each is tried."""
+def to_terms(given: Any, parameters: Any, dims: Mapping[str, tuple[str, ...]]) -> tuple[AbstractTerm, ...]:
+    """The terms of `regularise=`: one or a list of them; functions of the parameters as well. Each is tried.
+
+    `dims` are the axes of each labelled parameter, in their order.
+    """
     listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     terms = []
     for one in listed:
@@ -180,6 +185,9 @@ def to_terms(given: Any, parameters: Any) -> tuple[AbstractTerm, ...]:
                 f"regularise= takes fd.tikhonov(...), fd.total_variation(...), a function of the parameters, or a list "
                 f"of those; got {one!r}."
             )
+        if isinstance(one, Tikhonov | TotalVariation):
+            own = dims.get(one.parameter or next(iter(dims)), ())
+            one = replace(one, frame=replace(one.frame, dims=own))
         shape = jax.eval_shape(one if not isinstance(one, AbstractTerm) else one.residuals, parameters)
         scalar = isinstance(shape, jax.ShapeDtypeStruct) and shape.shape == ()
         terms.append(one if isinstance(one, AbstractTerm) else Own(one, not scalar))

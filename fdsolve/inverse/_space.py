@@ -25,6 +25,7 @@ class Leaf:
     dims: tuple[str, ...]
     coords: Mapping[str, Any]
     scale: float
+    labelled: bool = False
 
     def to_parameter(self, free: jax.Array) -> jax.Array:
         """The array, of its own dtype and shape, from its part of the vector."""
@@ -46,7 +47,13 @@ class Space:
 
     @cached_property
     def dtype(self) -> Any:
-        return np.result_type(*(leaf.value.dtype for leaf in self.leaves))
+        """That of the free variables: the widest there is, as solvers have it, whatever that of the parameters."""
+        return np.dtype(jax.dtypes.canonicalize_dtype(np.float64))
+
+    @cached_property
+    def rounding(self) -> float:
+        """The relative rounding of the least exact parameter."""
+        return max(float(jnp.finfo(leaf.value.dtype).eps) for leaf in self.leaves)
 
     @property
     def size(self) -> int:
@@ -56,6 +63,11 @@ class Space:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(leaf.name for leaf in self.leaves)
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """The axes of each parameter that was given as a labelled array; none of others."""
+        return {leaf.name: leaf.dims if leaf.labelled else () for leaf in self.leaves}
 
     def start(self) -> jax.Array:
         """The vector of the initial values, (size,)."""
@@ -107,7 +119,7 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
         if isinstance(chosen, Identity):
             size = float(np.sqrt(np.mean(np.abs(array.astype(float)) ** 2)))
             scale = size if size > 0 else 1.0
-        leaves.append(Leaf(name, array, chosen, dims, coords, scale))
+        leaves.append(Leaf(name, array, chosen, dims, coords, scale, is_array(value)))
     return Space(tuple(leaves), structure)
 
 

@@ -82,6 +82,7 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
             f"most are served. Describe the field by fewer numbers."
         )
     residuals, data, prior = _linear(objective, vector)
+    prior = prior * objective.subsets
     slopes = np.concatenate(
         [
             np.ravel(jax.jvp(leaf.to_parameter, (part,), (jnp.ones_like(part),))[1])

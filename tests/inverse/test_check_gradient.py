@@ -38,3 +38,5 @@ def test_parameters_that_do_not_count_are_told():
     table = fd.check_gradient(lambda p: p["a"] ** 2 + 0 * p["c"], dict(a=1.0, b=jnp.ones(2), c=2.0))
     assert table and "The gradient by b, c is zero: f does not depend on it" in repr(table)
     assert not fd.check_gradient(lambda p: p["a"] ** 2, dict(a=1.0)).notes
+    nothing = fd.check_gradient(lambda p: 0 * p["a"] + 3.0, dict(a=1.0))
+    assert not nothing and "f does not change along it" in repr(nothing)

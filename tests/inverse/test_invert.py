@@ -126,6 +126,62 @@ def test_total_variation_has_the_gradient_of_its_value():
     np.testing.assert_allclose(jax.grad(term)(m), jax.grad(value)(m), rtol=1e-12)
 
 
+@pytest.mark.parametrize("at", range(4))
+def test_a_jump_counts_the_same_wherever_it_is(at):
+    grid = fd.Grid(x=fd.Axis.from_points([0.0, 0.1, 0.4, 0.5, 1.0]), y=fd.Axis(0.0, 2.0, num=3))
+    jump = jnp.asarray(np.broadcast_to(np.arange(5)[:, None] > at, (5, 3)).astype(float))
+    np.testing.assert_allclose(fd.total_variation(0.5, grid=grid, smoothing=1e-6)(jump), 1.0, rtol=1e-5)
+
+
+def test_axes_of_a_labelled_parameter_are_its_own():
+    grid = fd.Grid(x=fd.Axis.from_points([0.0, 0.1, 0.4]), y=fd.Axis(0.0, 2.0, num=3))
+    draw = np.random.default_rng(3)
+    data, prior = draw.standard_normal((2, 3, 3))
+    term = fd.tikhonov(0.3, "k", grid=grid, axes="x", prior=xr.DataArray(prior, dims=("x", "y")))
+    plain = fd.invert(lambda p: p["k"] - data, dict(k=np.zeros((3, 3))), regularise=term)
+    turned = xr.DataArray(np.zeros((3, 3)), dims=("y", "x"))
+    found = fd.invert(lambda p: p["k"] - data.T, dict(k=turned), regularise=term)
+    np.testing.assert_allclose(found.to_xarray().k.transpose("x", "y"), plain.parameters["k"], rtol=1e-9)
+    alone = fd.invert(lambda k: k - data, turned.rename("Q"), regularise=fd.tikhonov(0.3, axes="y"))
+    assert list(alone.to_xarray()) == ["Q"]
+
+
+def test_covariance_after_subsets_is_that_of_all():
+    def some(p, k):
+        return 100 * (jnp.exp(-p["s"] * jnp.asarray(X)[k + 3 * jnp.arange(3, dtype=jnp.int32)]) - 0.5)
+
+    def every(p):
+        return jnp.concatenate([some(p, k) for k in range(3)])
+
+    found = fd.invert(some, dict(s=0.5), subsets=3, regularise=fd.tikhonov(2.0, order=0), max_iterations=9)
+    expected = 1 / (jnp.sum(jax.jacfwd(every)(found.parameters)["s"] ** 2) + 3 * 2.0)
+    np.testing.assert_allclose(found.covariance(noise=1.0), [[expected]], rtol=1e-10)
+    drawn = fd.invert(lambda p, key: p["s"] - jnp.ones(2), dict(s=0.5), subsets=jax.random.key(0), max_iterations=2)
+    with pytest.raises(fd.RunError, match="draws them without end"):
+        drawn.covariance()
+
+
+def test_parameters_of_less_precision_are_fitted_in_theirs():
+    data = np.exp(-0.7 * np.arange(4, dtype=np.float32))
+    found = fd.invert(lambda p: jnp.exp(-p["k"] * jnp.arange(4, dtype=jnp.float32)) - data, dict(k=jnp.float32(0.1)))
+    assert found.converged and found.parameters["k"].dtype == np.float32
+    np.testing.assert_allclose(found.parameters["k"], 0.7, rtol=1e-3)
+
+
+def test_a_great_loss_at_the_start_ends_no_search_too_soon():
+    """An image by total variation, from fewer sums than points: steps are many, and the first ones bring the most."""
+    draw, grid = np.random.default_rng(4), fd.Grid(x=fd.Axis(0.0, 1.0, num=40))
+    true = np.where(abs(grid.x.points - 0.5) < 0.2, 1.0, 0.0)
+    sums = draw.standard_normal((25, 40))
+    term = fd.total_variation(20.0, "k", grid=grid, smoothing=0.05)
+
+    def misfit(p):
+        return (sums @ (p["k"] - true)) / 1e-3
+
+    found = fd.invert(misfit, dict(k=np.full(40, 0.3)), regularise=term, tolerance=1e-6)
+    assert found.converged and abs(found.parameters["k"] - true).max() < 0.02
+
+
 WRONG = [
     (residuals, dict(START, size=1), {}, "`size` is an integer"),
     (residuals, dict(START, size=np.nan), {}, "`size` is not finite"),
