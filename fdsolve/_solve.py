@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
-from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint
+from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_needs
 from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
@@ -229,7 +229,8 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
     if not longest:
         return ()
     if adjoint is None:
-        return (f"Adjoint: keeps what all {total} steps need, which fits; none is computed again",)
+        needs = show_needs(total, _state_bytes(made))
+        return (f"Adjoint: keeps what all {total} steps need, which fits, {needs}; none is computed again",)
     axes = made.problem.scope.grid.space
     return (f"Adjoint: {describe_adjoint(made.structure, axes, adjoint, longest, _state_bytes(made))}",)
 

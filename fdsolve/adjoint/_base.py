@@ -64,6 +64,11 @@ class _Repeated(AbstractAdjoint):
         return self.one.march_as(False, step, consts, carry, start, count, quick)
 
 
+def show_needs(count: int, state_bytes: int) -> str:
+    """What the plan prints of the memory that the derivative of so many steps takes where nothing is left out."""
+    return f"{count * state_bytes} bytes at a state for each, more where rules are not linear"
+
+
 def plain(step: Step, consts: Any, carry: Any, start: Any, count: int) -> Any:
     """`count` steps, one after the other."""
     start = jnp.asarray(start)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..errors import DeclarationError, RunError
-from ._base import AbstractRepeated, March, Step
+from ._base import AbstractRepeated, March, Step, show_needs
 from ._fit import Cut, cut_steps
 from ._reversal import Reversal, count_bytes, march_reversibly, plain_march
 from ._storage import AbstractStorage, Device, to_storage
@@ -101,13 +101,14 @@ class Checkpointed(AbstractRepeated):
         if self.levels == 2:
             block = block_length(count)
             return (
-                f"{self!r}: keeps {count // block} states of {count}, and what {block} steps need; "
-                f"every step is computed once more"
+                f"{self!r}: keeps {count // block} states of {count}, {count // block * state_bytes} bytes, and what "
+                f"{block} steps need, {show_needs(block, state_bytes)}; every step is computed once more"
             )
         states = self.num_states(count, state_bytes)
         if states >= count and isinstance(self._storage(), Device):
-            return f"{self!r}: keeps all {count} states"
-        return f"{self!r}: {show_cut(cut_steps(count, states), state_bytes)}{self._storage().remark}"
+            return f"{self!r}: keeps what all {count} steps need, {show_needs(count, state_bytes)}"
+        cut = cut_steps(count, states)
+        return f"{self!r}: {show_cut(cut, state_bytes)}{self._storage().remark(cut.kept * state_bytes)}"
 
 
 def usual_states(count: int) -> int:

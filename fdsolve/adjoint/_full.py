@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ._base import AbstractAdjoint, March, Step, plain
+from ._base import AbstractAdjoint, March, Step, plain, show_needs
 
 
 @dataclass(frozen=True)
@@ -16,4 +16,4 @@ class Full(AbstractAdjoint):
         return quick(consts, carry, start, count) if quick is not None else plain(step, consts, carry, start, count)
 
     def describe(self, count: int, state_bytes: int) -> str:
-        return f"Full(): keeps what all {count} steps need, no step is computed again"
+        return f"Full(): keeps what all {count} steps need, {show_needs(count, state_bytes)}; no step is computed again"

@@ -109,9 +109,8 @@ class Host(AbstractOutside):
     def _remove(self, held: dict[int, Sequence[np.ndarray]]) -> None:
         held.clear()
 
-    @property
-    def remark(self) -> str:
-        return "; those between blocks in the host's memory"
+    def remark(self, between: int) -> str:
+        return f"; the {between} bytes between blocks are in the host's memory"
 
 
 @dataclass(frozen=True)
@@ -154,9 +153,8 @@ class Disk(AbstractOutside):
     def _remove(self, held: "_Folder") -> None:
         held.folder.cleanup()
 
-    @property
-    def remark(self) -> str:
-        return f"; those between blocks in {self.path}"
+    def remark(self, between: int) -> str:
+        return f"; the {between} bytes between blocks are in {self.path}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -237,14 +237,19 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
         buffer, back, sums = block(state, begin, steps, buffer, back, sums)
         return (places if again or not storage.traced else (), buffer, back, sums), None
 
-    block = _block_reversed(task, consts, of_consts)
+    whole = _pulls_whole_blocks(task, own, of_consts)
+    block = _block_reversed(task, consts, of_consts, cut.last if whole else 0)
     steps = np.full(cut.blocks, cut.block)
     steps[0] = cut.last
     first = np.maximum(plan.first, cut.descent)
     tables = (first[:-1], first[1:], plan.source_last, plan.at_last, plan.length_last, steps)
     sums = [jnp.zeros_like(own[k]) for k in of_consts]
-    held = (room if again or not storage.traced else (), _buffer(cut, carry), cotangents, sums)
-    (places, _, back, sums), _ = lax.scan(reverse, held, tuple(jnp.asarray(one, start.dtype) for one in tables))
+    held = (room if again or not storage.traced else (), () if whole else _buffer(cut, carry), cotangents, sums)
+    entries = tuple(jnp.asarray(one, start.dtype) for one in tables)
+    if whole and cut.last != cut.block:
+        held, _ = reverse(held, tuple(one[0] for one in entries))
+        block, entries = _block_reversed(task, consts, of_consts, cut.block), tuple(one[1:] for one in entries)
+    (places, _, back, sums), _ = lax.scan(lambda held, entry: reverse(held, entry), held, entries)
     if not storage.traced:
         storage.close(places)
     inexact = [k for k, x in enumerate(jax.tree.leaves(carry)) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
@@ -257,8 +262,20 @@ def _buffer(cut: Cut, carry: Any) -> Any:
     return Device().open(carry, cut.block) if cut.block > 1 else ()
 
 
-def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int]) -> Callable[..., Any]:
-    """(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps."""
+def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> bool:
+    """Whether the derivative that the march's kernel has of a block keeps no more than the states in it."""
+    carry, number = task.form.unflatten(list(own))[1], len(own) - 1
+    first = number - len(jax.tree.leaves(carry))
+    moving = [*of_consts, *(k for k in range(first, number) if jnp.issubdtype(jnp.result_type(own[k]), jnp.inexact))]
+    room = task.cut.block * count_bytes(carry)
+    return task.cut.block > 1 and bytes_kept(task, own, moving, task.cut.block) <= room + room // 16
+
+
+def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole: int = 0) -> Callable[..., Any]:
+    """(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps.
+
+    `whole`: these many steps at once, by the derivative of the march.
+    """
     const_leaves, form = jax.tree.flatten(consts)
     places = Device()
 
@@ -267,13 +284,16 @@ def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int]) -> Ca
 
         def one(moved: list[Any], given: list[Any]) -> list[Any]:
             constants = form.unflatten(replaced(const_leaves, of_consts, given))
-            return split(task.step(constants, join(moved), level))[0]
+            new = (
+                task.quick(constants, join(moved), level, whole) if whole else task.step(constants, join(moved), level)
+            )
+            return split(new)[0]
 
         back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)
         return back, [a + b for a, b in zip(sums, more, strict=True)]
 
     def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
-        if task.cut.block == 1:
+        if whole or task.cut.block == 1:
             return (buffer, *pull(state, level, back, sums))
 
         def along(k: Any, held: Any) -> Any:

@@ -37,9 +37,8 @@ class AbstractStorage(ABC):
     def close(self, room: Room) -> None:
         """Gives the room up."""
 
-    @property
-    def remark(self) -> str:
-        """What the plan says of it."""
+    def remark(self, between: int) -> str:
+        """What the plan says of it; `between` are the bytes of the states between blocks, as they are."""
         return ""
 
 
@@ -90,9 +89,8 @@ class Rounded(AbstractStorage):
     def close(self, room: Room) -> None:
         """Nothing is to be done."""
 
-    @property
-    def remark(self) -> str:
-        return f"; between blocks rounded to {self.dtype}, so that the gradient is not exact"
+    def remark(self, between: int) -> str:
+        return f"; the {between} bytes between blocks are less, rounded to {self.dtype}: the gradient is not exact"
 
     def _pack(self, array: Any) -> tuple[Any, ...]:
         if not jnp.issubdtype(jnp.result_type(array), jnp.inexact):

@@ -1,5 +1,6 @@
 """Binomial checkpointing: the least work there is, and the same derivatives as without it."""
 
+import re
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -119,6 +120,43 @@ def test_memory_is_that_of_the_states_kept() -> None:
 def test_the_plan_says_what_is_kept_and_computed_again() -> None:
     shown = str(fd.plan(burgers(), a=0.7, nu=0.1, save=fd.final(), adjoint=fd.adjoint.Checkpointed(snapshots=4)))
     assert "Adjoint: Checkpointed(snapshots=4): keeps 4 states of 13, 416 bytes" in shown
+
+
+def test_the_plan_says_how_many_bytes_and_where() -> None:
+    def shown(adjoint: Any) -> str:
+        return str(fd.plan(burgers(), a=0.7, nu=0.1, save=fd.final(), adjoint=adjoint))
+
+    assert "Full(): keeps what all 13 steps need, 1352 bytes at a state for each" in shown(fd.adjoint.Full())
+    assert "keeps 4 states of 13, 416 bytes, and what 3 steps need, 312 bytes" in shown(
+        fd.adjoint.Checkpointed(levels=2)
+    )
+    few = fd.adjoint.Checkpointed(snapshots=4, storage="int8")
+    assert "416 bytes; a step" in shown(few) and "the 416 bytes between blocks are less, rounded to int8" in shown(few)
+    held = fd.adjoint.Checkpointed(snapshots=4, storage=fd.adjoint.Host())
+    assert "the 416 bytes between blocks are in the host's memory" in shown(held)
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["affine", "nonlinear"])
+def test_blocks_are_pulled_back_by_the_kernel_of_the_march(linear: bool) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1e-2, num=48), x=fd.Axis(0.0, 1.0, num=24), y=fd.Axis(0.0, 1.0, num=20)))
+    u[...] = lambda u, k, dt: u["t-1"] + dt * (k * laplacian(u, at="t-1") - (u["t-1"] if linear else u["t-1"] ** 3))
+    u[0] = lambda start: start[...]
+    u[dict(x=[0, -1])] = 0.1
+    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
+    point = dict(k=jnp.asarray(0.1), start=jnp.asarray(np.random.default_rng(0).random((24, 20))))
+
+    def gradient(adjoint: Any, kernel: str) -> Any:
+        def of(p: Any) -> Any:
+            return jnp.sum(jnp.sin(fd.solve(u, adjoint=adjoint, kernel=kernel, save=fd.final(), **p)["u"]))
+
+        return jax.jit(jax.grad(of)).lower(point)
+
+    made = gradient(fd.adjoint.Checkpointed(snapshots=9), "native")
+    found, expected = made.compile()(point), gradient(fd.adjoint.Full(), "slices").compile()(point)
+    for name in point:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
+    programs = set(re.findall(r"custom_call @(fdsolve_\w+)", made.as_text()))
+    assert len(programs) == 3, programs  # levels, levels written down, and their transpose
 
 
 def test_messages() -> None:
