@@ -77,6 +77,7 @@ class Inversion:
     def plot(self, *, axes: Any = None) -> Any:
         """Loss and gradient norm by iteration; returns the matplotlib axes."""
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import MaxNLocator
 
         if axes is None:
             axes = plt.subplots(layout="constrained")[1]
@@ -85,6 +86,7 @@ class Inversion:
         if not signed:
             axes.plot(self.gradient_norms, "s-", ms=3, color="#b5367a", alpha=0.7, label="norm of the gradient")
         axes.set(xlabel="iteration", yscale="linear" if signed else "log", title=f"{self.method}: {self.reason}")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(frameon=False)
         return axes
 
