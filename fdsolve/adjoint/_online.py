@@ -37,6 +37,13 @@ _METHODS: dict[str, type[AbstractMethod]] = {
     "uoro": UORO,
     "forward_gradient": ForwardGradient,
 }
+_CARRIED: dict[type, str] = {
+    Exact: "entry of a parameter",
+    SnAp: "colour of its pattern",
+    UORO: "sample, and the parameters' own",
+    ForwardGradient: "sample",
+}
+"""For what a method carries as many numbers as the state has."""
 Method = str | AbstractMethod | Mapping[str, Any]
 """A method by name or as an object, or one of these for each parameter."""
 
@@ -119,7 +126,12 @@ class Online(AbstractWhole):
         return f"Online({self.method!r})"
 
     def describe(self, count: int, state_bytes: int) -> str:
-        return f"{self!r}: traces beside the state, as many bytes after {count} steps as after one"
+        known = _CARRIED.get(type(self.method))
+        carried = f", {state_bytes} bytes for each {known}" if known is not None else ""
+        return (
+            f"{self!r}: traces beside the state{carried}, as many bytes after {count} steps as after one; the run is "
+            f"marched once more"
+        )
 
     def pull(self, run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, cotangents: Any) -> list[Any]:
         exact = self.method if isinstance(self.method, Exact) else None

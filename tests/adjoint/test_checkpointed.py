@@ -132,6 +132,8 @@ def test_the_plan_says_how_many_bytes_and_where() -> None:
     )
     few = fd.adjoint.Checkpointed(snapshots=4, storage="int8")
     assert "416 bytes; a step" in shown(few) and "the 416 bytes between blocks are less, rounded to int8" in shown(few)
+    online = shown(fd.adjoint.Online("forward"))
+    assert "104 bytes for each entry of a parameter, as many bytes after 13 steps as after one" in online
     held = fd.adjoint.Checkpointed(snapshots=4, storage=fd.adjoint.Host())
     assert "the 416 bytes between blocks are in the host's memory" in shown(held)
 
