@@ -4,7 +4,7 @@ Loops over several arrays read each row once for all of them, and what is writte
 call of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...stencil import StateRead
 from ._program import Operation, Program
@@ -14,6 +14,8 @@ Bundle = tuple[int, ...]
 """Numbers of operations on the same rows, in order."""
 MOST_OPERATIONS = 12
 """In a bundle, so that no row function grows without bound."""
+NEAR = 16
+"""Rows from the ends of the first axis that count as at a wall."""
 
 
 def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
@@ -24,7 +26,8 @@ def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
     def keys(number: int) -> tuple[object, ...]:
         box = operations[number].box
         when = schedule.delays[number], rows.below[number], rows.above[number]
-        return (box.start[:-1], box.stop[:-1], *when)
+        second = schedule.blocks.delays[number] if schedule.blocks is not None else 0
+        return (box.start[:-1], box.stop[:-1], *when, second)
 
     def place(number: int) -> int | None:
         """The bundle that an operation joins: between it and the end, nothing depends on the order."""
@@ -43,6 +46,31 @@ def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
         else:
             found[at].append(number)
     return [tuple(numbers) for numbers in found]
+
+
+def make_runs(
+    bundles: Iterable[Bundle], program: Program, schedule: Schedule
+) -> list[tuple[list[Bundle], tuple[int, int] | None]]:
+    """The bundles in order; those in a row that fill a few rows at the walls alone share one question.
+
+    With each run the turns, counted from a level's start, before and from which any of them has rows.
+    """
+    size, runs = max(one.shape[0] for one in program.arrays), []
+    for bundle in bundles:
+        box = program.operations[bundle[0]].box
+        start, stop = box.start[0], box.stop[0]
+        delay = schedule.delays[bundle[0]]
+        low, high = stop <= NEAR, start >= size - NEAR
+        if program.wraps or size < 4 * NEAR or not (low or high):
+            runs.append(([bundle], None))
+            continue
+        below, above = (stop + delay, 2**62) if low else (-(2**62), start + delay)
+        if runs and runs[-1][1] is not None:
+            before, near = runs[-1]
+            runs[-1] = ([*before, bundle], (max(near[0], below), min(near[1], above)))
+        else:
+            runs.append(([bundle], (below, above)))
+    return runs
 
 
 def _ordered(operations: Sequence[Operation], first: int, second: int, wraps: bool) -> bool:

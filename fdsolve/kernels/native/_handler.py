@@ -23,6 +23,7 @@ from ._layout import (
     SHARE,
     START,
     STORED,
+    WIDTH,
     WORKERS,
     Layout,
     Slots,
@@ -39,9 +40,10 @@ _EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = (
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
-SETTINGS = ("start", "steps", "passes", "parts", "threads", "share", "base", "stored")
+SETTINGS = ("start", "steps", "passes", "parts", "threads", "share", "base", "stored", "width")
 """The entries of the i32 array of settings; `share`, a thread's scratch, counts cache lines. Of profiles along levels,
-`base` is the number of the first; so many levels of the march are `stored`."""
+`base` is the number of the first; so many levels of the march are `stored`. Blocks of the second axis have a
+`width`."""
 
 
 def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
@@ -58,11 +60,12 @@ def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: S
             _answer_metadata(code, frame, extension)
     settings = _data(code, code.load(frame, _ARGUMENTS), len(slots.state) + len(slots.shared))
     values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SETTINGS)}
-    steps, passes = values["steps"], values["passes"]
+    unit = layout.schedule.least if layout.schedule.blocks is not None else 1
+    units, passes = code.div(values["steps"], unit), values["passes"]
     _store_first(code, code.load(frame, _RESULTS), layout, slots)
     with code.loop(0, passes) as number:  # levels are shared out evenly
-        done = code.div(code.mul(number, steps), passes)
-        levels = code.sub(code.div(code.mul(code.add(number, 1), steps), passes), done)
+        done = code.mul(code.div(code.mul(number, units), passes), unit)
+        levels = code.sub(code.mul(code.div(code.mul(code.add(number, 1), units), passes), unit), done)
         start = code.add(values["start"], code.mul(done, layout.program.direction))
         code.builder.call(one_pass, [frame, settings, code.value(start), code.value(levels)])
     code.builder.ret(ir.Constant(I64, 0))
@@ -139,13 +142,13 @@ def _write_pass(
     arguments, results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
     pointers = count + shared + len(slots.stored) + 1
     control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * pointers)))
-    parts, threads, share, base, stored = (code.load(settings, 4 * SETTINGS.index(name), I32)
-                                           for name in ("parts", "threads", "share", "base", "stored"))  # fmt: skip
+    names = ("parts", "threads", "share", "base", "stored", "width")
+    parts, threads, share, base, stored, width = (code.load(settings, 4 * SETTINGS.index(name), I32) for name in names)
     scratch = code.round_up(_data(code, results, count), LINE)
     rings = code.mul(code.mul(share, LINE), threads)
     for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS), (start, START),
                       (levels, LEVELS), (code.mul(share, LINE), SHARE), (scratch, SCRATCH),
-                      (code.add(scratch, rings), HALOS), (base, BASE), (stored, STORED)):  # fmt: skip
+                      (code.add(scratch, rings), HALOS), (base, BASE), (stored, STORED), (width, WIDTH)):  # fmt: skip
         code.store(value, control, at)
     for k in range(count):
         code.store(_data(code, results, k), control, POINTERS + 8 * k)

@@ -13,12 +13,13 @@ from ._schedule import Schedule
 LINE = 64
 """Bytes of a cache line."""
 
-NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED = (8 * k for k in range(12))
+NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, WIDTH = range(0, 104, 8)
 """Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …
 
-The first level of all passes has number BASE, and so many levels are STORED from there on.
+The first level of all passes has number BASE, and so many levels are STORED from there on. Blocks of the second axis
+have a WIDTH.
 """
-POINTERS = 8 * 12
+POINTERS = 8 * 13
 """Where the control block's table of pointers starts: state, shared arrays."""
 
 
@@ -117,8 +118,27 @@ class Layout:
 
     def ring_bytes(self, levels: int) -> int:
         """Bytes of the rings of a tile."""
-        rows = sum(self.schedule.rings[one.name] for one in self.program.arrays)
+        rows = sum(self.schedule.rings.values())
         return rows * self.ring_pitch() * levels + 2 * LINE
+
+    def beside_bytes(self, levels: int, parts: int) -> int:
+        """Bytes of the levels of a tile that stand beside the state's own arrays; none where there are no blocks."""
+        blocks = self.schedule.blocks
+        if blocks is None:
+            return 0
+        kept = {one.name: kept for one, kept in self.program.state}
+        count = sum(depth - kept.get(name, 0) for name, depth in blocks.depths.items())
+        rows = -(-self.size(0) // parts) + self.high(0) - self.low(0) - self.size(0) + 2 * self.halo(levels)
+        return count * (rows * self.ring_pitch() + 2 * LINE)
+
+    def block_bytes(self, levels: int, width: int) -> int:
+        """Bytes that the wavefront of a block has in use: of all arrays the rows of both axes from the newest to the
+        oldest level; arrays that are only read count as one more."""
+        blocks = self.schedule.blocks
+        assert blocks is not None
+        planes = (levels + 1) * self.schedule.skew + max(self.schedule.delays) + 1
+        rows = (levels + 1) * blocks.skew + max(blocks.delays) + width
+        return (sum(blocks.depths.values()) + 1) * planes * min(rows, self.size(1)) * self.inner_pitches()[0]
 
     def ring_pitch(self) -> int:
         """Bytes from row to row of a ring."""

@@ -19,6 +19,7 @@ from ...stencil import ProfileRead, WholeRead
 from .._level import Arrays
 from .._march_call import MarchCall
 from ._adjoint import Pulled, adjoint_program, pull_program
+from ._blocks import make_blocks
 from ._bundles import make_bundles
 from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
@@ -36,11 +37,15 @@ Kind = str | Levels | Pull
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a march is cut: levels a pass at most, tiles along the first axis, threads."""
+    """How a march is cut: levels a pass at most, tiles along the first axis, threads.
+
+    `width` is how many rows of the second axis a block has (0: there are none, or the program cannot be cut so).
+    """
 
     levels: int
     parts: int
     threads: int
+    width: int = 0
 
 
 def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
@@ -59,6 +64,21 @@ def _layout_of(call: MarchCall, kind: Kind) -> Layout:
         if kind == "adjoint":
             program = adjoint_program(program, axes_of(call))
     return Layout(program, make_schedule(program))
+
+
+@lru_cache(maxsize=256)
+def _blocked_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
+    """The same with blocks of the second axis; None where there are none."""
+    if isinstance(kind, Levels | Pull):
+        return None
+    layout = layout_of(call, kind)
+    schedule = make_blocks(layout.program, layout.schedule)
+    return None if schedule is None else Layout(layout.program, schedule)
+
+
+def blocked_layout_of(call: MarchCall, kind: Kind = "march") -> Layout | None:
+    """The program of a march as `layout_of` gives it, scheduled in blocks of the second axis; None if it has none."""
+    return _blocked_layout_of(replace(call, steps=1), kind)
 
 
 def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
@@ -90,14 +110,14 @@ def refusal(call: MarchCall, kind: Kind = "march") -> str | None:
     return None
 
 
-def generate(call: MarchCall, kind: Kind, slots: Slots) -> str:
+def generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool = False) -> str:
     """Generates, compiles and registers the code of a march; the name of its target among XLA's custom calls."""
-    return _generate(replace(call, steps=1), kind, slots)
+    return _generate(replace(call, steps=1), kind, slots, blocked)
 
 
 @lru_cache(maxsize=256)
-def _generate(call: MarchCall, kind: Kind, slots: Slots) -> str:
-    layout = layout_of(call, kind)
+def _generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool) -> str:
+    layout = (blocked_layout_of(call, kind) if blocked else None) or layout_of(call, kind)
     module = ir.Module("fdsolve")
     dtypes = {name: dtype for name, _, dtype in slots.shared}
     bundles = make_bundles(layout.program, layout.schedule)
@@ -178,7 +198,16 @@ def run(
     Behind it stand the levels written down, of a kind that does so. `stacks` are such levels, by name, of a march whose
     first level has number `base`.
     """
-    layout = layout_of(call, kind)
+    layout, blocked = layout_of(call, kind), blocked_layout_of(call, kind)
+    tiling = tiling or choose_tiling(layout, call.steps, blocked)
+    if tiling.width and blocked is not None:
+        whole = _whole_levels(layout, blocked, call.steps, tiling)
+        if 0 < whole < call.steps:
+            rest = replace(call, steps=call.steps - whole)
+            base = start if base is None else base
+            state = run(replace(call, steps=whole), kind, arrays, state, start, replace(tiling, width=0), stacks, base)
+            return run(rest, kind, arrays, state, start + whole * layout.program.direction, tiling, stacks, base)
+        layout = layout if whole else blocked
     program = layout.program
     shared = {name: jnp.asarray(array) for name, array in shared_arrays(call, kind, arrays).items()}
     shapes = {name: array.shape for name, array in shared.items()}
@@ -189,12 +218,13 @@ def run(
     slots = Slots(
         names, tuple((name, shapes[name], np.dtype(array.dtype).str) for name, array in shared.items()), stored
     )
-    target = generate(call, kind, slots)
-    tiling = tiling or choose_tiling(layout, call.steps)
+    target = generate(call, kind, slots, layout is blocked)
     passes, tiling = _fitted(layout, call.steps, tiling)
-    share = -(-layout.ring_bytes(tiling.levels) // LINE) + 2
+    bytes_needed = layout.ring_bytes(tiling.levels) + layout.beside_bytes(tiling.levels, tiling.parts)
+    share = -(-bytes_needed // LINE) + 2
     halos = 2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows()
     sizes = (call.steps, passes, tiling.parts, tiling.threads, share, start if base is None else base, number)
+    sizes = (*sizes, tiling.width)
     settings = jnp.stack([jnp.asarray(n, jnp.int32) for n in (start, *sizes)])
     results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in state]
     scratch = jax.ShapeDtypeStruct(((share * tiling.threads + 1) * LINE + halos,), np.uint8)
@@ -215,18 +245,27 @@ def run(
 
 def _fitted(layout: Layout, steps: int, tiling: Tiling) -> tuple[int, Tiling]:
     """The number of passes, and the tiling as far as it can be: tiles no lower than the rows beside them."""
-    rows, least, levels = (
-        layout.size(0),
-        layout.schedule.least,
-        max(1, min(tiling.levels, steps)),
-    )
+    rows, least = layout.size(0), layout.schedule.least
+    unit = least if layout.schedule.blocks is not None else 1
+    levels = max(unit, min(tiling.levels, steps) // unit * unit)
     while layout.program.wraps and levels > least and layout.halo(levels) > rows:
-        levels -= 1
+        levels -= unit
     passes = max(1, min(-(-steps // levels), steps // least))
-    levels = -(-steps // passes)
+    levels = -(-steps // unit // passes) * unit
     room = max(layout.halo(levels), 2 * MAX_REACH)
     parts = max(1, min(tiling.parts, rows // room))
-    return passes, Tiling(levels, parts, min(tiling.threads, parts))
+    return passes, Tiling(levels, parts, min(tiling.threads, parts), tiling.width)
+
+
+def _whole_levels(layout: Layout, blocked: Layout, steps: int, tiling: Tiling) -> int:
+    """How many levels come first with planes as a whole, so that blocks have a multiple of those they need: 0 if they
+    have that, all where there are too few or the first axis is too short."""
+    unit = blocked.schedule.least
+    whole = steps % unit
+    if whole:
+        whole += -(-max(0, layout.schedule.least - whole) // unit) * unit
+    short = blocked.program.wraps and blocked.halo(unit) > blocked.size(0)
+    return steps if short or steps - whole < max(unit, layout.schedule.least) else whole
 
 
 def num_threads() -> int:
@@ -240,6 +279,10 @@ SMALL = 2**15
 """Points below which one thread does all."""
 
 
+WIDTH = 32
+"""Rows of the second axis in a block."""
+
+
 @cache
 def shared_cache() -> int:
     """Bytes of the largest cache, which the processors have in common; 16 MiB where it is not known."""
@@ -250,8 +293,9 @@ def shared_cache() -> int:
         return 16 * 2**20
 
 
-def choose_tiling(layout: Layout, steps: int) -> Tiling:
-    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of."""
+def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> Tiling:
+    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of; or what the
+    wavefront of a block needs, where planes are so large that few levels fit."""
     points = prod(layout.program.arrays[0].shape)
     rows = layout.size(0)
     threads = num_threads() if points >= SMALL else 1
@@ -260,4 +304,10 @@ def choose_tiling(layout: Layout, steps: int) -> Tiling:
     for more in (2, 4, 8, 16, 32):
         if more <= steps and layout.ring_bytes(more) <= room and 16 * layout.halo(more) <= rows // parts:
             levels = more
+    if blocked is not None and levels <= (1 if blocked.beside_bytes(1, 1) else 2):  # what stands beside must move too
+        for more, much in ((8, room), (4, 2 * room)):
+            unit = blocked.schedule.least
+            fits = more % unit == 0 and more <= steps and blocked.block_bytes(more, WIDTH) <= much
+            if fits and 16 * blocked.halo(more) <= 2 * rows // parts:
+                return Tiling(more, parts, min(threads, parts), WIDTH)
     return Tiling(levels, parts, min(threads, parts))

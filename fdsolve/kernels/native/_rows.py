@@ -149,13 +149,16 @@ class RowWriter:
         target = self.targets.index(operation.array)
         return (operation.rule.key, predicate, operation.adds, operation.fraction, target, reads, consts, mask)
 
-    def _manner(self, span: Span, group: Sequence[Operation]) -> str | int:
-        """How a loop is written: so many points written out, in blocks the last of which may lie over the one before,
-        or point by point, where a point must not be computed twice."""
+    def _manner(self, span: Span, group: Sequence[Operation]) -> int | tuple[int, ...]:
+        """How a loop is written: so many points written out; or in blocks, the last of which lies over the one before,
+        or where a point must not be computed twice, is followed by shorter ones, of these lengths."""
         width = _width(span)
         if width <= MAX_UNROLLED:
             return width
-        return "blocks" if width >= BLOCK and not any(self._overwrites(one) for one in group) else "points"
+        if width >= BLOCK and not any(self._overwrites(one) for one in group):
+            return ()
+        rest = width % BLOCK
+        return (BLOCK, *(length for length in (8, 4, 2, 1) if rest & length))
 
     def _overwrites(self, operation: Operation) -> bool:
         """Whether an operation may write where it reads."""
@@ -180,21 +183,26 @@ class RowWriter:
         code.builder.ret_void()
         return code.function
 
-    def _loop(self, manner: str | int, group: Sequence[Operation], start: Any, stop: Any) -> None:
+    def _loop(self, manner: int | tuple[int, ...], group: Sequence[Operation], start: Any, stop: Any) -> None:
         """Computes the operations at all points from a first one to a last."""
         code = self.code
         if isinstance(manner, int):
             for j in range(manner):
                 self._point(group, code.add(start, j))
-        elif manner == "points":
-            with code.loop(start, stop, vectorised=True) as j:
-                self._point(group, j)
+        elif manner:
+            with code.loop(0, code.div(code.sub(stop, start), BLOCK)) as block:
+                self._short(group, code.add(start, code.mul(block, BLOCK)), BLOCK)
+            for k, length in enumerate(manner[1:]):
+                self._short(group, code.sub(stop, sum(manner[1 + k :])), length)
         else:
             last = code.sub(stop, BLOCK)
             with code.loop(0, code.div(code.add(code.sub(stop, start), BLOCK - 1), BLOCK)) as block:
-                first = code.least(code.add(start, code.mul(block, BLOCK)), last)
-                with code.loop(0, BLOCK, vectorised=True) as j:
-                    self._point(group, code.add(first, j))
+                self._short(group, code.least(code.add(start, code.mul(block, BLOCK)), last), BLOCK)
+
+    def _short(self, group: Sequence[Operation], first: Any, length: int) -> None:
+        """So many points."""
+        with self.code.loop(0, length, vectorised=length > 1) as j:
+            self._point(group, self.code.add(first, j))
 
     def _constants(self, operation: Operation) -> list[Entry]:
         found = []

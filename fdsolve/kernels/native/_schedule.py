@@ -26,12 +26,23 @@ class Reach:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """A schedule for blocks of the second axis, one after the other: delays by operation and the skew along it, and
+    `depths`: level s of an array stands where level s − depth stood."""
+
+    delays: tuple[int, ...]
+    skew: int
+    depths: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Schedule:
     """Delays by operation, the skew, and rows that rings hold by array; how the state is written over itself.
 
     `reads` is how many rows away levels before are read. Arrays in `direct` can be written where they stand by a pass
     of at least `fewest` levels; else rows are copied there `late` turns after they are computed. Passes of fewer levels
-    than `least` would write over what is still read.
+    than `least` would write over what is still read. With `blocks` there are no rings: passes have a multiple of
+    `least` levels.
     """
 
     delays: tuple[int, ...]
@@ -43,10 +54,11 @@ class Schedule:
     fewest: int
     late: int
     least: int
+    blocks: Blocks | None = None
 
 
 @dataclass(frozen=True)
-class _Edge:
+class Edge:
     """Operation `reader` reads what `writer` writes, `lag` levels back, moved by `offset`."""
 
     reader: int
@@ -57,8 +69,8 @@ class _Edge:
 
 def make_schedule(program: Program) -> Schedule:
     """The schedule of a program of at least two axes; raises Unserved where rows read each other far apart."""
-    edges = _edges(program)
-    skew, delays = _delays(program, edges)
+    edges = find_edges(program)
+    skew, delays = least_delays(program, edges)
     rows = _reach(program, edges)
     direct = frozenset(
         one.name
@@ -66,7 +78,7 @@ def make_schedule(program: Program) -> Schedule:
         if not any(rows.below[i] or rows.above[i] for i, op in enumerate(program.operations) if op.array == one.name)
     )
     if skew == 0 and any(e.lag and delays[e.reader] > e.offset[0] for e in edges):
-        skew, delays = _delays(program, edges, 1)  # else later levels never come after what reads rows behind
+        skew, delays = least_delays(program, edges, 1)  # else later levels never come after what reads rows behind
     late, fewest, least = _overwriting(program, edges, skew, delays)
     reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
     return Schedule(
@@ -82,14 +94,15 @@ def make_schedule(program: Program) -> Schedule:
     )
 
 
-def _edges(program: Program) -> list[_Edge]:
+def find_edges(program: Program) -> list[Edge]:
+    """Who reads what whom writes."""
     found = []
     for reader, operation in enumerate(program.operations):
         for read in operation.reads:
             moved = operation.box.shift(read.offset)
             for writer, other in enumerate(program.operations):
                 if other.array == read.field and boxes_meet(moved, other.box, program.wraps):
-                    found.append(_Edge(reader, writer, -read.level, read.offset))
+                    found.append(Edge(reader, writer, -read.level, read.offset))
     return found
 
 
@@ -100,15 +113,20 @@ def boxes_meet(a: Box, b: Box, wraps: bool) -> bool:
     return not first.intersect(second).empty
 
 
-def _delays(program: Program, edges: list[_Edge], fewest: int = 0) -> tuple[int, tuple[int, ...]]:
-    """The least skew, at least `fewest`, for which delays exist, and the least delays."""
+def least_delays(
+    program: Program, edges: Sequence[Edge], fewest: int = 0, axis: int = 0
+) -> tuple[int, tuple[int, ...]]:
+    """The least skew along an axis, at least `fewest`, for which delays exist, and the least delays.
+
+    Along the first axis, what reads a later operation of its own level must come a turn after it.
+    """
     operations = program.operations
     for skew in range(fewest, 4 * MAX_REACH):
         constraints = [
             (
                 e.reader,
                 e.writer,
-                e.offset[0] - skew * e.lag + (e.lag == 0 and e.writer >= e.reader),
+                e.offset[axis] - skew * e.lag + (axis == 0 and e.lag == 0 and e.writer >= e.reader),
             )
             for e in edges
         ]
@@ -139,7 +157,7 @@ def _longest(count: int, constraints: Sequence[tuple[int, int, int]]) -> list[in
     return None
 
 
-def _reach(program: Program, edges: list[_Edge]) -> Reach:
+def _reach(program: Program, edges: list[Edge]) -> Reach:
     """How far beyond a tile operations must compute."""
     size, least = max(one.shape[0] for one in program.arrays), 2 * MAX_REACH
     count = len(program.operations)
@@ -163,7 +181,7 @@ def _inside(box: Box, offset: int, sign: int, size: int, least: int) -> bool:
     return box.stop[0] + offset <= least if sign > 0 else box.start[0] + offset >= size - least
 
 
-def _overwriting(program: Program, edges: list[_Edge], skew: int, delays: tuple[int, ...]) -> tuple[int, int, int]:
+def _overwriting(program: Program, edges: list[Edge], skew: int, delays: tuple[int, ...]) -> tuple[int, int, int]:
     """How late rows must be copied to where the state stands, and the fewest levels with which this and writing
     there at once come after the last reading of what stood there.
 
@@ -203,7 +221,7 @@ def _overwriting(program: Program, edges: list[_Edge], skew: int, delays: tuple[
     return late, fewest, least
 
 
-def _rings(program: Program, edges: list[_Edge], skew: int, delays: tuple[int, ...], late: int) -> dict[str, int]:
+def _rings(program: Program, edges: list[Edge], skew: int, delays: tuple[int, ...], late: int) -> dict[str, int]:
     """Rows to hold of each array: from the first writing of a row to the last reading of it; a power of two."""
     found = {}
     for one in program.arrays:

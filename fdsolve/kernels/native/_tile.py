@@ -8,15 +8,12 @@ from typing import Any
 from llvmlite import ir
 
 from ...planning import Extent
-from ._bundles import Bundle
+from ._bundles import Bundle, make_runs
 from ._code import VOID, Code, Number
-from ._layout import BASE, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, Layout, Slots
+from ._layout import BASE, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, WIDTH, Layout, Slots
 from ._operands import LEVELS as LEVEL_AXIS
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
-
-NEAR = 16
-"""Rows from the ends of the first axis that count as at a wall."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,9 @@ class TileWriter:
         self.axes, self.time_axis = axes, time_axis
         self.program, self.schedule = layout.program, layout.schedule
         self.kept = {one.name: kept for one, kept in self.program.state}
-        self.most_kept = max(self.kept.values())
+        self.blocks = self.schedule.blocks
+        self.most_kept = max(*self.kept.values(), *(self.blocks.depths.values() if self.blocks is not None else (0,)))
+        self.block: Number = 0
         # Levels that are written down are computed where they stay, unless rows are counted round. Two tiles may
         # compute a row beside their ends at once: both must write the same there, and nothing but that.
         in_place = () if self.program.wraps else slots.stored
@@ -114,6 +113,9 @@ class TileWriter:
                     ends.append(code.add(code.sub(beside, code.mul(first, pitches[0])), inside))
                     beside = code.add(beside, code.mul(halo, pitches[0]))
                 self._put(table, -behind, (base, *ends), -1, pitches)
+            if self.blocks is not None:
+                at = self._in_place(one.name, self.blocks.depths[one.name], at, halo)
+                continue
             rows = self.schedule.rings[one.name]
             with code.loop(1, code.add(self.levels, 1)) as level:
                 base = self._aligned(code.add(at, code.mul(code.sub(level, 1), rows * pitch)))
@@ -127,6 +129,20 @@ class TileWriter:
                     base = code.add(self._pointer(self.slots.state_slot(one.name, 0)), start)
                     self._put(table, self.levels, (base, base, base), -1, pitches)
             at = code.add(at, code.mul(self.levels, rows * pitch))
+
+    def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
+        """The entries of levels that stand where those `depth` before stood; the first address beside them."""
+        code, layout, table, pitch = self.code, self.layout, self.tables[name], self.layout.ring_pitch()
+        for behind in range(self.kept.get(name, 0), depth):
+            first = code.sub(self.rows_here.start, halo)
+            base = self._aligned(code.sub(at, code.mul(first, pitch)))
+            self._put(table, -behind, (base, base, base), -1, (pitch, *layout.inner_pitches()))
+            at = code.add(at, code.mul(code.add(code.sub(self.rows_here.stop, first), halo), pitch))
+        with code.loop(1, code.add(self.levels, 1)) as level:
+            old, new = self._entry(table, code.sub(level, depth)), self._entry(table, level)
+            for k in range(0, self.entry, 8):
+                code.store(code.load(old, k), new, k)
+        return at
 
     def _aligned(self, base: Number) -> Number:
         """The address of index 0 of a ring, such that where most operations start is aligned."""
@@ -163,11 +179,12 @@ class TileWriter:
         most = max(schedule.delays) + schedule.late
         last = code.add(self.rows_here.high, code.add(code.mul(self.levels, schedule.skew), most))
         with (
+            code.loop(0, self._num_blocks()) as self.block,
             code.loop(first, last) as turn,
             code.loop(1, code.add(self.levels, 1)) as level,
         ):
             base = code.sub(turn, code.mul(code.sub(level, 1), schedule.skew))
-            for bundles, near in self._runs():
+            for bundles, near in make_runs(self.rows, self.program, schedule):
                 if near is None:
                     self._bundle(bundles[0], base, level)
                     continue
@@ -175,37 +192,31 @@ class TileWriter:
                 with code.when(code.builder.or_(code.below(base, below), code.below(above - 1, base))):
                     for bundle in bundles:
                         self._bundle(bundle, base, level)
-            for one, kept in self.program.state:
+            for one, kept in self.program.state if self.blocks is None else ():
                 for behind in range(kept):
                     self._copy(one.name, behind, base, level)
             for name in self.slots.stored:
                 if name not in self.written or name in schedule.direct:
                     self._store(name, base, level)
 
-    def _runs(self) -> list[tuple[list[Bundle], tuple[int, int] | None]]:
-        """The bundles in order; those in a row that fill a few rows at the walls alone share one question.
+    def _num_blocks(self) -> Number:
+        """How many blocks a tile has along the second axis."""
+        code, blocks = self.code, self.blocks
+        if blocks is None:
+            return 1
+        more = code.add(code.mul(self.levels, blocks.skew), max(blocks.delays))
+        rows, width = code.add(more, self.layout.high(1) - self.layout.low(1)), code.load(self.control, WIDTH)
+        return code.add(code.div(rows, width), 1)
 
-        With each run the turns, counted from a level's start, before and from which any of them has rows.
-        """
-        size, runs = self.layout.size(0), []
-        for bundle in self.rows:
-            box = self.program.operations[bundle[0]].box
-            start, stop = box.start[0], box.stop[0]
-            delay = self.schedule.delays[bundle[0]]
-            low, high = stop <= NEAR, start >= size - NEAR
-            if self.program.wraps or size < 4 * NEAR or not (low or high):
-                runs.append(([bundle], None))
-                continue
-            below, above = (stop + delay, 2**62) if low else (-(2**62), start + delay)
-            if runs and runs[-1][1] is not None:
-                bundles, near = runs[-1]
-                runs[-1] = (
-                    [*bundles, bundle],
-                    (max(near[0], below), min(near[1], above)),
-                )
-            else:
-                runs.append(([bundle], (below, above)))
-        return runs
+    def _in_block(self, number: int, level: Number, span: tuple[int, int]) -> tuple[Number, Number]:
+        """The part of an operation's span along the second axis that lies in the block at hand."""
+        code, blocks = self.code, self.blocks
+        if blocks is None:
+            return span
+        width = code.load(self.control, WIDTH)
+        late = code.add(code.mul(code.sub(level, 1), blocks.skew), blocks.delays[number] - self.layout.low(1))
+        low = code.sub(code.mul(self.block, width), late)
+        return code.most(low, span[0]), code.least(code.add(low, width), span[1])
 
     def _bundle(self, bundle: Bundle, base: Number, level: Number) -> None:
         code, number, reach = self.code, bundle[0], self.schedule.rows  # all of a bundle agree in these
@@ -247,10 +258,14 @@ class TileWriter:
             code.builder.call(made.function, [*addresses, *ends])
 
         box = self.program.operations[bundle[0]].box
-        axes = list(zip(box.start[:-1], box.stop[:-1], strict=True))
+        axes: list[tuple[Number, Number]] = list(zip(box.start[:-1], box.stop[:-1], strict=True))
+        if len(axes) > 1:
+            axes[1] = self._in_block(bundle[0], level, (box.start[1], box.stop[1]))
         self._each_row(middle, [*axes, (0, 0)], call)
 
-    def _each_row(self, middle: list[Number], spans: list[tuple[int, int]], body: Callable[[int, int], None]) -> None:
+    def _each_row(
+        self, middle: list[Number], spans: list[tuple[Number, Number]], body: Callable[[Any, Any], None]
+    ) -> None:
         """Calls `body` with the ends of the last axis for all indices of the axes between the first and it."""
         axis = 1 + len(middle)
         if axis == self.layout.rank - 1:
