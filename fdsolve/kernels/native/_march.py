@@ -304,7 +304,9 @@ def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> 
     for more in (2, 4, 8, 16, 32):
         if more <= steps and layout.ring_bytes(more) <= room and 16 * layout.halo(more) <= rows // parts:
             levels = more
-    if blocked is not None and levels <= (1 if blocked.beside_bytes(1, 1) else 2):  # what stands beside must move too
+    large = layout.ring_bytes(2 * levels) > room
+    few = 1 if blocked is not None and blocked.beside_bytes(1, 1) else 2  # what stands beside must be moved too
+    if blocked is not None and large and levels <= few:
         for more, much in ((8, room), (4, 2 * room)):
             unit = blocked.schedule.least
             fits = more % unit == 0 and more <= steps and blocked.block_bytes(more, WIDTH) <= much
