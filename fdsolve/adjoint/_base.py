@@ -15,6 +15,18 @@ March = Callable[[Any, Any, Any, int], Any]
 """(constants, carry, first level, number of levels) ↦ carry."""
 
 
+@dataclass(frozen=True, eq=False)
+class Quick:
+    """A march by a kernel. `by_blocks(constants, carry, first level, number of levels, levels in a block)` is the same
+    with a derivative that keeps the carry before each block alone; None where the kernel has none."""
+
+    run: March
+    by_blocks: Callable[[Any, Any, Any, int, int], Any]
+
+    def __call__(self, consts: Any, carry: Any, start: Any, count: int) -> Any:
+        return self.run(consts, carry, start, count)
+
+
 class AbstractAdjoint(ABC):
     """How the derivative of many steps is computed: static data. The step is handed to it; it knows of no problem."""
 

@@ -8,10 +8,11 @@ from ._base import AbstractRepeated, March, Step
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
 from ._reversal import count_bytes
+from ._twolevel import NEAR
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
-EASY = 2**24
+EASY = NEAR
 """Bytes that a CPU sooner keeps than computes again: caches hold little more, and fresh memory is slow."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""

@@ -11,17 +11,42 @@ import numpy as np
 from jax import lax
 
 from .._tangents import moves, replaced
-from ._base import March
+from ._base import March, Quick
+
+NEAR = 2**24
+"""Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks."""
+LEAST = 8
+"""Levels in such a block, however large they are: a kernel may go through them a slab of rows at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
-    """`count` steps in blocks of `block`; `form` is the tree of (constants, carry, start)."""
+    """`count` steps in blocks of `block`; `form` is the tree of (constants, carry, start).
+
+    Where the march has a derivative that goes back by blocks itself, these are of `inner` steps.
+    """
 
     quick: March
     form: Any
     count: int
     block: int
+    inner: int
+
+    @property
+    def single(self) -> bool:
+        """Whether the march's own blocks are enough: hardly more states lie between them."""
+        return 2 * self.inner >= self.block
+
+    @property
+    def kept(self) -> int:
+        """States kept between blocks."""
+        return self.count // (self.inner if self.single else self.block)
+
+
+def nest(quick: March, form: Any, count: int, state_bytes: int) -> Nested:
+    """Steps cut into about √count blocks, and these into blocks that lie near."""
+    block = block_length(count)
+    return Nested(quick, form, count, block, min(block, max(LEAST, NEAR // max(state_bytes, 1))))
 
 
 def block_length(count: int) -> int:
@@ -53,13 +78,30 @@ march_nested.defjvp(_push, symbolic_zeros=True)
 
 def nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:
     """The carry after all steps, block by block."""
-    start, blocks = jnp.asarray(start), task.count // task.block
+    start = jnp.asarray(start)
+    if task.single:
+        found = _by_kernel(task, consts, carry, start, task.count)
+        if found is not None:
+            return found
+    blocks = task.count // task.block
 
     @partial(jax.checkpoint, prevent_cse=False)
     def block(consts: Any, carry: Any, begin: Any) -> Any:
-        return task.quick(consts, carry, begin, task.block)
+        found = None if task.single else _by_kernel(task, consts, carry, begin, task.block)
+        return task.quick(consts, carry, begin, task.block) if found is None else found
 
     begins = start + jnp.asarray(np.arange(blocks) * task.block, start.dtype)
     carry = lax.scan(lambda c, begin: (block(consts, c, begin), None), carry, begins)[0]
     rest = task.count - blocks * task.block
     return task.quick(consts, carry, start + blocks * task.block, rest) if rest else carry
+
+
+def _by_kernel(task: Nested, consts: Any, carry: Any, start: Any, count: int) -> Any:
+    """The march by a kernel whose derivative goes back block by block; None where there is none."""
+    whole = count // task.inner * task.inner
+    if not isinstance(task.quick, Quick) or task.inner < 2 or whole < 2 * task.inner:
+        return None
+    found = task.quick.by_blocks(consts, carry, start, whole, task.inner)
+    if found is None or whole == count:
+        return found
+    return task.quick(consts, found, start + whole, count - whole)

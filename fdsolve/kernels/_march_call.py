@@ -11,7 +11,8 @@ from ._march_key import march_key
 class MarchCall:
     """Advance all fields by `steps` levels, all of one phase, and keep as many older levels as the structure says.
 
-    `axes` are the space axes in array order, `platform` is "cpu" or "gpu".
+    `axes` are the space axes in array order, `platform` is "cpu" or "gpu". `block`: the march's derivative is to keep
+    the state before each block of so many levels alone, and compute the others again; 0: it may keep them all.
     """
 
     operation: ClassVar[str] = "march"
@@ -20,6 +21,7 @@ class MarchCall:
     axes: tuple[str, ...]
     steps: int
     platform: str
+    block: int = 0
 
     def cache_key(self) -> str | None:
         """What a measured choice is filed under."""

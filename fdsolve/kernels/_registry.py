@@ -33,7 +33,8 @@ class Kernel:
     """A way to carry out an operation. Calling it, `kernel(call, *operands)`, gives the result.
 
     `priority` ranks it among those that serve a call (the highest first), as a number or a function of the call.
-    `jumps`: a march costs it the same however many levels there are.
+    `jumps`: a march costs it the same however many levels there are. `blocks`: the derivative of its march can keep
+    the state before each block of levels alone.
     """
 
     operation: str
@@ -45,6 +46,7 @@ class Kernel:
     tangent: Callable[..., Any] | None = None
     transpose: Callable[..., Any] | None = None
     jumps: bool = False
+    blocks: bool = False
 
     def __call__(self, call: Any, *operands: Any) -> Any:
         own = self.tangent is not None or self.transpose is not None
@@ -99,12 +101,14 @@ def register(
     tangent: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     jumps: bool = False,
+    blocks: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the decorated function `f(call, *operands)` as a kernel called `backend` for `operation`.
 
     `platform` is "cpu", "gpu", a tuple of them, or "any". `serves(call)` gives None or True where the kernel serves the
     call, else the reason as a string (or False). `priority` ranks it, a number or a function of the call. `jumps`: a
-    march costs it the same however many levels there are, so that it is asked for as many at once as can be.
+    march costs it the same however many levels there are, so that it is asked for as many at once as can be. `blocks`:
+    where a march call says `block`, its derivative keeps the state before each block of so many levels, and no more.
 
     Where JAX cannot differentiate the function: `tangent(call, operands, tangents)` gives the tangent of the
     result, linear in the tangents; `transpose(call, operands, cotangent)` one cotangent for each operand. One of them
@@ -125,7 +129,7 @@ def register(
         if not callable(function):
             raise DeclarationError(f"register decorates a function f(call, *operands), got {function!r}.")
         platforms = PLATFORMS if "any" in names else names
-        kernel = Kernel(operation, backend, platforms, priority, function, serves, tangent, transpose, jumps)
+        kernel = Kernel(operation, backend, platforms, priority, function, serves, tangent, transpose, jumps, blocks)
         _add(kernel)
         return function
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 
+from ..adjoint import Quick
 from ..kernels import Arrays, Kernel, MarchCall, detect_platform, get, register
 from ..planning import Segment, Structure
 from ._hidden import hidden_points
@@ -214,7 +215,7 @@ def _by_adjoint(
             carry, number
         )
 
-    def quick(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
+    def run(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
         own, ready, made = consts
         _, turn, advance = marcher(structure, segment, own, axes, ready, dict(zip(keys, made, strict=True)))
         if turn == 1 or count < 4 * turn:
@@ -222,6 +223,17 @@ def _by_adjoint(
         state, records = advance((with_spare(carry[0]), carry[1]), start, count)
         return without_spare(state), records
 
+    def by_blocks(consts: Any, carry: Carry, start: Any, count: int, block: int) -> Carry | None:
+        """The same where the kernel has a derivative that keeps the state before each block alone; else None."""
+        kernel = march_kernel(structure, segment)
+        if kernel is None or not kernel.blocks:
+            return None
+        call = _march_call(structure, segment, axes, count, block)
+        if kernel.refusal(call) is not None:
+            return None
+        return _marched(kernel, call, consts[0], carry, start)
+
+    quick = Quick(run, by_blocks)
     consts, total = (arrays, prepared, tuple(systems.values())), structure.segments[-1].stop
     adjoint = adjoint_of(structure, segment, axes)
 
@@ -277,11 +289,18 @@ def _march_by_kernel(
     count: int,
 ) -> Carry:
     """`count` levels at once; those that the kernel does not serve one by one."""
-    state, records = carry
-    phase = structure.phases[segment.phases[0]]
-    call = MarchCall(structure, phase, axes, count, detect_platform())
+    call = _march_call(structure, segment, axes, count)
     if kernel.refusal(call) is not None:
         return otherwise(carry, start, count)
+    return _marched(kernel, call, arrays, carry, start)
+
+
+def _march_call(structure: Structure, segment: Segment, axes: tuple[str, ...], count: int, block: int = 0) -> MarchCall:
+    return MarchCall(structure, structure.phases[segment.phases[0]], axes, count, detect_platform(), block)
+
+
+def _marched(kernel: Kernel, call: MarchCall, arrays: Arrays, carry: Carry, start: Any) -> Carry:
+    state, records = carry
     levels = kernel(call, arrays, state.levels, jnp.asarray(start, jnp.int32))
     return State(levels, state.memory, state.logs), records
 

@@ -5,7 +5,7 @@ cotangents back: first what operations read at their own level is added up, C = 
 the reads one level back, ū₁' = ū₂ + Σ w C over those two levels back, and so on. Each entry gathers what it gave: along
 an axis, boxes of operations moved by the offsets of their reads cut the array into cells, in each of which the same
 terms act. A weight w = ∂f/∂r of a rule that is not affine depends on what the rule read (see _values). The cotangent of
-a parameter is Σ ∂f/∂θ · C, added up at each point along all levels.
+a parameter is Σ ∂f/∂θ · C, added up at each point along all levels; of a number, in a few lanes a row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_
 from ._cells import Cell, Term, merged, ordered, split_around
 from ._linear import check_affine, with_named_constants, with_plain_times
 from ._operands import TIME_BEFORE, Levels
-from ._program import Operation, Program, Unserved
+from ._program import LANES, Operation, Program, Unserved
 from ._scalar import unsupported
 from ._values import Values
 
@@ -161,9 +161,19 @@ class _Transpose:
         for key, terms in groups.items():
             array = replace(shapes[key], name=f"cotangent {len(sums)}", kept=1, hidden=True)
             cells = [cell for cell in self._cells(array, terms, changed) if cell.terms]
-            sums.append(Sum(key[0], array, tuple(cell.box for cell in cells)))
-            start = StateRead(array.name, -1, self._here)
-            operations += [self._operation(array.name, cell, start) for cell in split_around(cells, inner)]
+            largest = max(cells, key=lambda cell: cell.box.size, default=None)
+            if largest is not None and isinstance(key[0], WholeRead) and largest.box.shape[-1] >= LANES:
+                cells.remove(largest)
+                folded = replace(array, shape=(*array.shape[:-1], LANES), lower=(*array.lower[:-1], 0),
+                                 upper=(*array.upper[:-1], 0))  # fmt: skip
+                sums.append(Sum(key[0], folded, (_in_lanes(largest.box),)))
+                start = StateRead(array.name, -1, self._here)
+                operations.append(replace(self._operation(array.name, largest, start), folded=True))
+                array = replace(array, name=f"cotangent {len(sums)}")
+            if cells:
+                sums.append(Sum(key[0], array, tuple(cell.box for cell in cells)))
+                start = StateRead(array.name, -1, self._here)
+                operations += [self._operation(array.name, cell, start) for cell in split_around(cells, inner)]
         return sums, operations
 
     def _moves(self, operand: Operand) -> bool:
@@ -323,6 +333,10 @@ class _Transpose:
             return found if mask is None else found & known[mask]
 
         return run
+
+
+def _in_lanes(box: Box) -> Box:
+    return Box((*box.start[:-1], 0), (*box.stop[:-1], LANES))
 
 
 def _is_zero(pull: Traced) -> bool:

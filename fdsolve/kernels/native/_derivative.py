@@ -16,6 +16,7 @@ from .._march_call import MarchCall
 from .._slices import write
 from ._march import Tiling, layout_of, pulled_of, run, shared_arrays
 from ._march import refusal as refusal
+from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
 from ._program import Program
 from ._pull import portable, pull_back, without_ghost_rows
@@ -65,7 +66,8 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     if refusal(call, pull) is None:
         return _along_any(static, pull, [names[k] for k in places], places, primals, tangents)
     moved = jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero)
-    return _march(static, *primals), jax.jvp(partial(portable, call, form), tuple(primals), moved)[1]
+    run_portably = portable_by_blocks if call.block else portable
+    return _march(static, *primals), jax.jvp(partial(run_portably, call, form), tuple(primals), moved)[1]
 
 
 _march.defjvp(_push, symbolic_zeros=True)
@@ -110,7 +112,10 @@ def _along_any(
     """The march, and its tangent along the leaves at some places, of these names, and along the state."""
     call, tiling, form = static
     leaves, state, start = primals
-    result, stacks = _marched(static, pulled_of(call, pull).levels, primals)
+    if call.block:
+        result, stacks = march_keeping(static, *primals)
+    else:
+        result, stacks = _marched(static, pulled_of(call, pull).levels, primals)
     kept, tree = jax.tree.flatten((leaves, state, start, stacks))
 
     def forward(held: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
@@ -124,7 +129,8 @@ def _along_any(
 
     def backward(held: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         static = call, tiling, form, pull, tuple(names), places
-        return pull_back(static, *tree.unflatten(held), list(cotangents))
+        back = pull_blocks if call.block else pull_back
+        return back(static, *tree.unflatten(held), list(cotangents))
 
     moving = [*(tangents[0][k] for k in places), *map(_instantiated, tangents[1])]
     return result, linear_map(forward, backward, kept, moving, result)

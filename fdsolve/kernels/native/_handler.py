@@ -4,13 +4,15 @@ Offsets are those of XLA's C interface for custom calls (xla/ffi/api/c_api.h, ve
 arguments and results, the metadata extension, and `XLA_FFI_ThreadPool_Schedule`.
 """
 
-from math import prod
+import sys
 
 from llvmlite import ir
 
+from ...planning import Array
 from ._code import POINTER, VOID, Code, Number
 from ._layout import (
     BASE,
+    BLOCK,
     DONE,
     HALOS,
     HOLDERS,
@@ -40,29 +42,28 @@ _EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = (
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
-SETTINGS = ("start", "steps", "passes", "parts", "threads", "share", "base", "stored", "width")
+SETTINGS = ("start", "steps", "passes", "parts", "threads", "share", "base", "stored", "block", "place", "width")
 """The entries of the i32 array of settings; `share`, a thread's scratch, counts cache lines. Of profiles along levels,
-`base` is the number of the first; so many levels of the march are `stored`. Blocks of the second axis have a
-`width`."""
+`base` is the number of the first; so many levels of the march are `stored`, or states before blocks of `block` levels,
+at a `place` among which it starts. Blocks of the second axis have a `width`."""
+_LARGE, _PAGE, _HUGE = 2**22, 4096, 14
+"""Bytes of fresh memory for which the system is asked for large pages; madvise's word for that."""
 
 
 def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
     """Writes the handler and what it calls; its name."""
-    work = _write_worker(module, tile)
-    task = _write_task(module, work)
+    work = write_worker(module, tile)
+    task = write_task(module, work)
     one_pass = _write_pass(module, work, task, layout, slots)
     code = Code(module, "fdsolve_march", I64, [I64], internal=False)
     (frame,) = code.arguments
-    extension = code.load(frame, _EXTENSION)
-    with code.when(code.builder.icmp_signed("!=", extension, ir.Constant(I64, 0))):
-        asked = code.equal(code.load(extension, _EXTENSION_TYPE, I32), 1)
-        with code.when(asked):
-            _answer_metadata(code, frame, extension)
-    settings = _data(code, code.load(frame, _ARGUMENTS), len(slots.state) + len(slots.shared))
+    answer_metadata(code, frame)
+    arguments, results = first_of(code, frame)
+    settings = data_of(code, arguments, slots.first + len(slots.shared))
     values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SETTINGS)}
     unit = layout.schedule.least if layout.schedule.blocks is not None else 1
     units, passes = code.div(values["steps"], unit), values["passes"]
-    _store_first(code, code.load(frame, _RESULTS), layout, slots)
+    _ask_for_large_pages(code, results, values, layout, slots)
     with code.loop(0, passes) as number:  # levels are shared out evenly
         done = code.mul(code.div(code.mul(number, units), passes), unit)
         levels = code.sub(code.mul(code.div(code.mul(code.add(number, 1), units), passes), unit), done)
@@ -72,32 +73,50 @@ def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: S
     return code.function.name
 
 
-def _store_first(code: Code, results: Number, layout: Layout, slots: Slots) -> None:
-    """Writes down the levels kept before the march, the oldest first."""
+def _ask_for_large_pages(code: Code, results: Number, values: dict[str, Number], layout: Layout, slots: Slots) -> None:
+    """For levels that are written down: they are fresh memory, and small pages of it are dear to come by."""
+    if sys.platform != "linux":
+        return
     for k, name in enumerate(slots.stored):
-        one, kept = next((one, kept) for one, kept in layout.program.state if one.name == name)
-        size = layout.item * prod(one.padded_shape)
-        for behind in range(kept):
-            source = _data(code, results, slots.state_slot(name, behind))
-            target = code.add(_data(code, results, len(slots.state) + 1 + k), (kept - 1 - behind) * size)
-            code.call("memcpy", I64, *map(code.value, (target, source, size)))
+        kept = kept_of(layout, name)[1]
+        number = code.mul(values["stored"], kept) if slots.spread else code.add(values["stored"], kept)
+        size = code.mul(number, layout.bytes_of(name))
+        start = code.round_up(data_of(code, results, slots.results + 1 + k), _PAGE)
+        with code.when(code.below(_LARGE, size)):
+            asked = map(code.value, (start, code.sub(size, _PAGE), _HUGE))
+            code.call("madvise", I32, *asked)
 
 
-def _answer_metadata(code: Code, frame: Number, extension: Number) -> None:
-    """Says for which version of the interface this was made: the one that asks."""
-    metadata = code.load(extension, _METADATA)
-    version = code.load(code.load(frame, _API), _API_VERSION)
-    code.store(version, metadata, _METADATA_VERSION)
-    code.builder.ret(ir.Constant(I64, 0))
-    code.builder.position_at_end(code.function.append_basic_block("unreached"))
+def kept_of(layout: Layout, name: str) -> tuple[Array, int]:
+    """An array of the state, and how many levels of it are kept."""
+    return next((one, kept) for one, kept in layout.program.state if one.name == name)
 
 
-def _data(code: Code, buffers: Number, number: Number) -> Number:
+def answer_metadata(code: Code, frame: Number) -> None:
+    """Says, where that is all that is asked, for which version of the interface this was made: the one that asks."""
+    extension = code.load(frame, _EXTENSION)
+    with (
+        code.when(code.builder.icmp_signed("!=", extension, ir.Constant(I64, 0))),
+        code.when(code.equal(code.load(extension, _EXTENSION_TYPE, I32), 1)),
+    ):
+        metadata = code.load(extension, _METADATA)
+        version = code.load(code.load(frame, _API), _API_VERSION)
+        code.store(version, metadata, _METADATA_VERSION)
+        code.builder.ret(ir.Constant(I64, 0))
+        code.builder.position_at_end(code.function.append_basic_block("unreached"))
+
+
+def first_of(code: Code, frame: Number) -> tuple[Number, Number]:
+    """Where the lists of arguments and of results start."""
+    return code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
+
+
+def data_of(code: Code, buffers: Number, number: Number) -> Number:
     """The address of the entries of an argument or result."""
     return code.load(code.load(buffers, code.mul(number, 8)), _BUFFER_DATA)
 
 
-def _write_worker(module: ir.Module, tile: ir.Function) -> ir.Function:
+def write_worker(module: ir.Module, tile: ir.Function) -> ir.Function:
     """work(control): tiles until none is left."""
     code = Code(module, "work", VOID, [I64])
     (control,) = code.arguments
@@ -113,7 +132,7 @@ def _write_worker(module: ir.Module, tile: ir.Function) -> ir.Function:
     return code.function
 
 
-def _write_task(module: ir.Module, work: ir.Function) -> ir.Function:
+def write_task(module: ir.Module, work: ir.Function) -> ir.Function:
     """task(control): what a thread of the pool runs; the last one to hold the control block frees it."""
     code = Code(module, "task", VOID, [I64])
     (control,) = code.arguments
@@ -138,36 +157,74 @@ def _write_pass(
     """pass(frame, settings, start, levels): some levels, all tiles."""
     code = Code(module, "one_pass", VOID, [I64] * 4)
     frame, settings, start, levels = code.arguments
-    count, shared = len(slots.state), len(slots.shared)
-    arguments, results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
+    count, shared, before = len(slots.state), len(slots.shared), slots.results
+    arguments, results = first_of(code, frame)
     pointers = count + shared + len(slots.stored) + 1
     control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * pointers)))
-    names = ("parts", "threads", "share", "base", "stored", "width")
-    parts, threads, share, base, stored, width = (code.load(settings, 4 * SETTINGS.index(name), I32) for name in names)
-    scratch = code.round_up(_data(code, results, count), LINE)
+    parts, threads, share, base, stored, block, place, width = (
+        code.load(settings, 4 * SETTINGS.index(name), I32)
+        for name in ("parts", "threads", "share", "base", "stored", "block", "place", "width")
+    )
+    scratch = code.round_up(data_of(code, results, before), LINE)
     rings = code.mul(code.mul(share, LINE), threads)
     for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS), (start, START),
                       (levels, LEVELS), (code.mul(share, LINE), SHARE), (scratch, SCRATCH),
-                      (code.add(scratch, rings), HALOS), (base, BASE), (stored, STORED), (width, WIDTH)):  # fmt: skip
+                      (code.add(scratch, rings), HALOS), (base, BASE), (stored, STORED), (block, BLOCK),
+                      (width, WIDTH)):  # fmt: skip
         code.store(value, control, at)
-    for k in range(count):
-        code.store(_data(code, results, k), control, POINTERS + 8 * k)
+    for k, (name, behind) in enumerate(slots.state):
+        if slots.alone:
+            pointer = _place_before(code, arguments, results, name, behind, code.sub(start, base), place, layout, slots)
+        else:
+            pointer = data_of(code, results, k)
+        code.store(pointer, control, POINTERS + 8 * k)
     for k in range(shared):
-        code.store(_data(code, arguments, count + k), control, POINTERS + 8 * (count + k))
+        code.store(data_of(code, arguments, slots.first + k), control, POINTERS + 8 * (count + k))
     for k, name in enumerate(slots.stored):
-        code.store(_data(code, results, count + 1 + k), control, POINTERS + 8 * slots.stored_slot(name))
-    _save_halos(code, control, parts, levels, layout, slots)
+        code.store(data_of(code, results, before + 1 + k), control, POINTERS + 8 * slots.stored_slot(name))
+    if layout.program.wraps or not slots.alone:
+        save_halos(code, control, parts, levels, layout, slots)
+    run_tiles(code, frame, control, task, work, threads, parts)
+    code.builder.ret_void()
+    return code.function
+
+
+def run_tiles(
+    code: Code, frame: Number, control: Number, task: ir.Function, work: ir.Function, threads: Number, parts: Number
+) -> None:
+    """Has all tiles computed by this thread and others of XLA's, and waits for them."""
     _schedule(code, frame, control, task, threads)
     code.builder.call(work, [control])
     with code.forever() as leave:
         leave(code.builder.icmp_signed(">=", code.count(control, DONE, 0), parts))
         code.call("sched_yield", I32)
     _release(code, control)
-    code.builder.ret_void()
-    return code.function
 
 
-def _save_halos(
+def _place_before(
+    code: Code,
+    arguments: Number,
+    results: Number,
+    name: str,
+    behind: int,
+    done: Number,
+    place: Number,
+    layout: Layout,
+    slots: Slots,
+) -> Number:
+    """Where a level before a pass stands: among the states that were kept, or among the levels written down so far."""
+    (_, kept), number = kept_of(layout, name), slots.stored.index(name)
+    size = layout.bytes_of(name)
+    first = code.add(
+        data_of(code, arguments, number), code.mul(code.add(code.mul(place, kept), kept - 1 - behind), size)
+    )
+    later = code.add(
+        data_of(code, results, slots.results + 1 + number), code.mul(code.add(done, kept - 1 - behind), size)
+    )
+    return code.choose(code.equal(done, 0), first, later)
+
+
+def save_halos(
     code: Code,
     control: Number,
     parts: Number,

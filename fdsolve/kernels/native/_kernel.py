@@ -35,7 +35,7 @@ def rank(call: MarchCall) -> int:
     return 10 if call.steps >= MIN_STEPS and points * call.steps >= MIN_UPDATES else -10
 
 
-@register("march", platform="cpu", backend="native", priority=rank, serves=why_not)
+@register("march", platform="cpu", backend="native", priority=rank, serves=why_not, blocks=True)
 def march_natively(call: MarchCall, arrays: Arrays, levels: Any, start: Any) -> Any:
     """Machine code generated from the rules, many levels a pass through tiles that stay in cache, on all processors."""
     return _generator().march(call, arrays, levels, start)

@@ -13,13 +13,16 @@ from ._schedule import Schedule
 LINE = 64
 """Bytes of a cache line."""
 
-NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, WIDTH = range(0, 104, 8)
+NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, BLOCK, WIDE, WIDTH = (
+    8 * k for k in range(15)
+)
 """Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …
 
-The first level of all passes has number BASE, and so many levels are STORED from there on. Blocks of the second axis
-have a WIDTH.
+The first level of all passes has number BASE, and so many levels are STORED from there on, or states before blocks of
+BLOCK levels. Tiles are WIDE rows wider on both sides than their own part. Blocks of the
+second axis have a WIDTH.
 """
-POINTERS = 8 * 13
+POINTERS = 8 * 15
 """Where the control block's table of pointers starts: state, shared arrays."""
 
 
@@ -27,12 +30,27 @@ POINTERS = 8 * 13
 class Slots:
     """The order of the arrays that a program works on: its state, then shared arrays with shape and dtype.
 
-    `stored` are the arrays all of whose levels are written down.
+    `stored` are the arrays whose levels are written down: all; or those `spread` along the march, before each block;
+    or all, and the state is not wanted: then it is `alone`, and what comes first is a place among such states.
+    `private` are levels that lie in a thread's own scratch: stored ones, or shared arrays by which they are read.
     """
 
     state: tuple[tuple[str, int], ...]
     shared: tuple[tuple[str, tuple[int, ...], str], ...]
     stored: tuple[str, ...] = ()
+    spread: bool = False
+    alone: bool = False
+    private: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """How many arguments come before shared arrays."""
+        return len(self.stored) if self.alone else len(self.state)
+
+    @property
+    def results(self) -> int:
+        """How many results come before the scratch."""
+        return 0 if self.alone else len(self.state)
 
     def state_slot(self, name: str, behind: int) -> int:
         """The place of a level of an array of the state."""
@@ -45,6 +63,10 @@ class Slots:
     def shared_slot(self, name: str) -> int:
         """The place of a shared array."""
         return next(k for k, (one, _, _) in enumerate(self.shared) if one == name)
+
+    def private_at(self, name: str) -> int:
+        """Where a thread's scratch says where such levels lie: the address of index 0, and the bytes of a level."""
+        return 8 + 16 * self.private.index(name)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a shared array."""
@@ -76,6 +98,10 @@ class Layout:
         """Bytes from entry to entry of an array of the state, along all axes but the last."""
         shape = self.program.array(name).padded_shape
         return tuple(self.item * prod(shape[axis + 1 :]) for axis in range(self.rank - 1))
+
+    def bytes_of(self, name: str) -> int:
+        """Bytes of a level of an array of the state."""
+        return self.item * prod(self.program.array(name).padded_shape)
 
     def start(self, name: str) -> int:
         """Bytes from an array's first entry to that of index 0."""
@@ -148,8 +174,8 @@ class Layout:
         return round_up(self.item * (self.high(1) - self.low(1)) + LINE, LINE) + LINE
 
     def alignment(self) -> int:
-        """The index along the last axis whose entries rings align: where the largest operation starts."""
-        return max(self.program.operations, key=lambda op: op.box.size).box.start[-1]
+        """The index along the last axis whose entries rings align: that with which rows of the state begin."""
+        return -self.program.arrays[0].lower[-1]
 
 
 def round_up(number: int, multiple: int) -> int:

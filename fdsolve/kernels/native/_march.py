@@ -25,13 +25,13 @@ from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
 from ._objects import load_function, object_key
-from ._operands import LEVELS, TIME_BEFORE, Levels, Pull, stack_name
+from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
 from ._program import Unserved, make_program
 from ._rows import write_rows
 from ._schedule import MAX_REACH, make_schedule
 from ._tile import TileWriter
 
-Kind = str | Levels | Pull
+Kind = str | Levels | Spread | Pull
 """Which program of a march: "march" itself, its "tangent" or "adjoint", one that writes levels down, a pull."""
 
 
@@ -50,7 +50,12 @@ class Tiling:
 
 def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
     """The program of a march, or the one of another kind that belongs to it, scheduled; raises Unserved."""
-    return _layout_of(replace(call, steps=1), "march" if isinstance(kind, Levels) else kind)
+    return _layout_of(one_level(call), "march" if isinstance(kind, Levels | Spread) else kind)
+
+
+def one_level(call: MarchCall) -> MarchCall:
+    """The call that all marches of the same levels share."""
+    return replace(call, steps=1, block=0)
 
 
 @lru_cache(maxsize=256)
@@ -69,7 +74,7 @@ def _layout_of(call: MarchCall, kind: Kind) -> Layout:
 @lru_cache(maxsize=256)
 def _blocked_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
     """The same with blocks of the second axis; None where there are none."""
-    if isinstance(kind, Levels | Pull):
+    if isinstance(kind, Levels | Spread | Pull):
         return None
     layout = layout_of(call, kind)
     schedule = make_blocks(layout.program, layout.schedule)
@@ -78,12 +83,12 @@ def _blocked_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
 
 def blocked_layout_of(call: MarchCall, kind: Kind = "march") -> Layout | None:
     """The program of a march as `layout_of` gives it, scheduled in blocks of the second axis; None if it has none."""
-    return _blocked_layout_of(replace(call, steps=1), kind)
+    return _blocked_layout_of(one_level(call), kind)
 
 
 def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
     """The transpose of a level by operands too; raises Unserved."""
-    return _pulled_of(replace(call, steps=1), pull)
+    return _pulled_of(one_level(call), pull)
 
 
 @lru_cache(maxsize=256)
@@ -112,7 +117,7 @@ def refusal(call: MarchCall, kind: Kind = "march") -> str | None:
 
 def generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool = False) -> str:
     """Generates, compiles and registers the code of a march; the name of its target among XLA's custom calls."""
-    return _generate(replace(call, steps=1), kind, slots, blocked)
+    return _generate(one_level(call), kind, slots, blocked)
 
 
 @lru_cache(maxsize=256)
@@ -123,17 +128,17 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool) -> str:
     bundles = make_bundles(layout.program, layout.schedule)
     made = write_rows(module, layout.program, layout.schedule, bundles, axes_of(call), dtypes)
     rows = dict(zip(bundles, made, strict=True))
-    extents = {one.name: one for one in call.structure.extents} | _stack_extents(call)
+    extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
     tile = TileWriter(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
     name = write_handler(module, tile, layout, slots)
     source = str(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
-    _register(target, source, name, key)
+    register(target, source, name, key)
     return target
 
 
-def _stack_extents(call: MarchCall) -> dict[str, Extent]:
+def stack_extents(call: MarchCall) -> dict[str, Extent]:
     """Where the levels of arrays start, as profiles."""
     space = tuple(axis for axis in axes_of(call) if axis)
     found = {}
@@ -144,7 +149,7 @@ def _stack_extents(call: MarchCall) -> dict[str, Extent]:
 
 
 @cache
-def _register(target: str, source: str, name: str, key: str) -> None:
+def register(target: str, source: str, name: str, key: str) -> None:
     address = load_function(source, name, key)
     capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
     jax.ffi.register_ffi_target(target, capsule, platform="cpu")
@@ -192,10 +197,12 @@ def run(
     tiling: Tiling | None = None,
     stacks: Mapping[str, Any] | None = None,
     base: Any = None,
+    place: Any = 0,
 ) -> list[jax.Array]:
     """The state of a program after `call.steps` levels, the first of which has number `start`.
 
-    Behind it stand the levels written down, of a kind that does so. `stacks` are such levels, by name, of a march whose
+    Behind it stand the levels written down, of a kind that does so; if `Alone` they are all there is, and `state` are
+    those that `Spread` wrote down, among which it starts at a `place`. `stacks` are levels, by name, of a march whose
     first level has number `base`.
     """
     layout, blocked = layout_of(call, kind), blocked_layout_of(call, kind)
@@ -214,33 +221,42 @@ def run(
     shared |= stacks or {}
     shapes |= {name: (1, *array.shape[1:]) for name, array in (stacks or {}).items()}  # the same code for any number
     names = tuple((one.name, behind) for one, kept in program.state for behind in range(kept))
-    stored, number = (kind.names, kind.stored(call.steps)) if isinstance(kind, Levels) else ((), 0)
-    slots = Slots(
-        names, tuple((name, shapes[name], np.dtype(array.dtype).str) for name, array in shared.items()), stored
-    )
+    spread, alone = isinstance(kind, Spread), isinstance(kind, Alone)
+    stored, number = _stored(call, kind)
+    given = tuple((name, shapes[name], np.dtype(array.dtype).str) for name, array in shared.items())
+    slots = Slots(names, given, stored, spread, alone)
     target = generate(call, kind, slots, layout is blocked)
     passes, tiling = _fitted(layout, call.steps, tiling)
     bytes_needed = layout.ring_bytes(tiling.levels) + layout.beside_bytes(tiling.levels, tiling.parts)
     share = -(-bytes_needed // LINE) + 2
     halos = 2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows()
-    sizes = (call.steps, passes, tiling.parts, tiling.threads, share, start if base is None else base, number)
+    base = start if base is None else base
+    sizes = (call.steps, passes, tiling.parts, tiling.threads, share, base, number, max(1, call.block), place)
     sizes = (*sizes, tiling.width)
     settings = jnp.stack([jnp.asarray(n, jnp.int32) for n in (start, *sizes)])
-    results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in state]
+    results = [] if alone else [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in state]
     scratch = jax.ShapeDtypeStruct(((share * tiling.threads + 1) * LINE + halos,), np.uint8)
     kept = {one.name: kept for one, kept in program.state}
-    written = [
-        jax.ShapeDtypeStruct((kept[name] + number, *state[names.index((name, 0))].shape), program.dtype)
-        for name in stored
-    ]
+    written = []
+    for k, name in enumerate(stored):
+        shape = state[k].shape[1:] if alone else state[names.index((name, 0))].shape
+        levels = kept[name] * number if spread else kept[name] + number
+        written.append(jax.ShapeDtypeStruct((levels, *shape), program.dtype))
     run_target = jax.ffi.ffi_call(
         target,
         (*results, scratch, *written),
-        input_output_aliases={k: k for k in range(len(state))},
+        input_output_aliases={k: k for k in range(len(results))},
         vmap_method="sequential",
     )
     found = run_target(*state, *shared.values(), settings)
-    return [*found[: len(state)], *found[len(state) + 1 :]]
+    return [*found[: len(results)], *found[len(results) + 1 :]]
+
+
+def _stored(call: MarchCall, kind: Kind) -> tuple[tuple[str, ...], int]:
+    """The arrays of which a march writes levels down; how many, or before how many blocks."""
+    if isinstance(kind, Spread):
+        return kind.names, call.steps // call.block
+    return (kind.names, kind.stored(call.steps)) if isinstance(kind, Levels) else ((), 0)
 
 
 def _fitted(layout: Layout, steps: int, tiling: Tiling) -> tuple[int, Tiling]:

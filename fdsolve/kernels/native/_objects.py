@@ -13,7 +13,7 @@ from llvmlite import binding
 
 from .._cache import cache_folder
 
-_FORM = "1"
+_FORM = "2"
 """Changes when what stands in the files does."""
 SPEED = 3
 """How much LLVM optimises: 0 to 3."""

@@ -38,6 +38,22 @@ class Levels:
 
 
 @dataclass(frozen=True)
+class Alone(Levels):
+    """All levels of a march whose state is not wanted; it starts at a place among what `Spread` wrote down."""
+
+    def stored(self, steps: int) -> int:
+        """How many of its own levels it writes down: all."""
+        return steps
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A march that also writes down its state before each block of so many levels."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Pull:
     """The transpose of a march's derivative by its state and by operands: parameters, profiles, constants of rules."""
 

@@ -17,6 +17,9 @@ from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_
 from .._march_call import MarchCall
 from ._scalar import supports_dtype, unsupported
 
+LANES = 16
+"""Entries of the last axis of an array in which rows are added up: points that a loop computes at a time."""
+
 
 class Unserved(Exception):
     """Why a level cannot be generated."""
@@ -27,7 +30,8 @@ class Operation:
     """A rule on the points of a box of an array; its reads name arrays and how many levels they lie behind.
 
     `number` and `held` index the constants of the rule and of the predicate (None: they have none). `fraction` is how
-    far its time lies from the level before to this one.
+    far its time lies from the level before to this one. `folded`: its array has `LANES` entries along the last axis,
+    in which all points of a row are added to what stood there a level before.
     """
 
     array: str
@@ -39,6 +43,7 @@ class Operation:
     held: int | None = None
     adds: bool = False
     fraction: float = 1.0
+    folded: bool = False
 
     @property
     def reads(self) -> tuple[StateRead, ...]:

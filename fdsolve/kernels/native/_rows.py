@@ -9,9 +9,9 @@ from llvmlite import ir
 
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
 from ._bundles import Bundle
-from ._code import POINTER, VOID, Code
+from ._code import POINTER, VOID, Code, Number
 from ._operands import TIME_BEFORE, TurnedRead
-from ._program import Operation, Program
+from ._program import LANES, Operation, Program
 from ._scalar import I64, Scalars, stored_type
 from ._schedule import Schedule
 
@@ -19,7 +19,7 @@ MAX_UNROLLED = 8
 """Points; shorter boxes are written out, and inlined where they are alone."""
 MAX_INLINED = 16
 """Operations; where there are more, inlining takes long to compile."""
-BLOCK = 16
+BLOCK = LANES
 """Points that a loop computes at a time; the last ones again, where they do not fill a block."""
 _TIMES = ("t", "passed")
 
@@ -86,6 +86,7 @@ def write_rows(
     bundles: Sequence[Bundle],
     axes: tuple[str, ...],
     dtypes: Mapping[str, Any],
+    prefix: str = "row",
 ) -> list[Row]:
     """The row function of each bundle; those that do the same with other rows share one.
 
@@ -96,10 +97,10 @@ def write_rows(
     inline = len(program.operations) <= MAX_INLINED
     for bundle in bundles:
         operations = [program.operations[number] for number in bundle]
-        writer = RowWriter(module, operations, axes, dtypes, inline, schedule.fewest)
+        writer = RowWriter(module, operations, axes, dtypes, inline, schedule.fewest, program.arrays[0].lower[-1])
         key = writer.signature()
         if key not in found:
-            found[key] = writer.write(f"row_{len(found)}")
+            found[key] = writer.write(f"{prefix}_{len(found)}")
         rows.append(Row(found[key], tuple(writer.targets), tuple(writer.sources), tuple(writer.groups)))
     return rows
 
@@ -115,9 +116,10 @@ class RowWriter:
         dtypes: Mapping[str, Any],
         inline: bool,
         fewest: int,
+        phase: int,
     ):
         self.module, self.operations, self.axes, self.dtypes = module, operations, axes, dtypes
-        self.fewest = fewest
+        self.fewest, self.phase = fewest, phase
         self.real = np.dtype(operations[0].rule.dtype)
         self.targets = list(dict.fromkeys(one.array for one in operations))
         self.groups: dict[Span, list[Operation]] = {}
@@ -147,7 +149,8 @@ class RowWriter:
         mask = None if operation.mask is None else place(self._mask_row(operation))
         predicate = None if operation.predicate is None else operation.predicate.key
         target = self.targets.index(operation.array)
-        return (operation.rule.key, predicate, operation.adds, operation.fraction, target, reads, consts, mask)
+        how = operation.adds, operation.folded, operation.fraction
+        return (operation.rule.key, predicate, how, target, reads, consts, mask)
 
     def _manner(self, span: Span, group: Sequence[Operation]) -> int | tuple[int, ...]:
         """How a loop is written: so many points written out; or in blocks, the last of which lies over the one before,
@@ -162,7 +165,11 @@ class RowWriter:
 
     def _overwrites(self, operation: Operation) -> bool:
         """Whether an operation may write where it reads."""
-        own = (read for read in operation.operands if isinstance(read, StateRead) and read.field in self.targets)
+        own = (
+            read
+            for read in operation.operands
+            if isinstance(read, StateRead) and read.field in self.targets and not _is_lane(operation, read)
+        )
         return operation.adds or any(-read.level >= self.fewest and not any(read.offset) for read in own)
 
     def write(self, name: str) -> ir.Function:
@@ -186,6 +193,7 @@ class RowWriter:
     def _loop(self, manner: int | tuple[int, ...], group: Sequence[Operation], start: Any, stop: Any) -> None:
         """Computes the operations at all points from a first one to a last."""
         code = self.code
+        lanes = [self._begin_lanes(one) for one in group if one.folded]
         if isinstance(manner, int):
             for j in range(manner):
                 self._point(group, code.add(start, j))
@@ -196,13 +204,40 @@ class RowWriter:
                 self._short(group, code.sub(stop, sum(manner[1 + k :])), length)
         else:
             last = code.sub(stop, BLOCK)
-            with code.loop(0, code.div(code.add(code.sub(stop, start), BLOCK - 1), BLOCK)) as block:
-                self._short(group, code.least(code.add(start, code.mul(block, BLOCK)), last), BLOCK)
+            zero = code.sub(code.builder.and_(code.add(start, self.phase), ir.Constant(I64, -BLOCK)), self.phase)
+            with code.loop(0, code.div(code.add(code.sub(stop, zero), BLOCK - 1), BLOCK)) as block:
+                begin = code.add(zero, code.mul(block, BLOCK))
+                first = code.least(code.most(begin, start), last)
+                self._short(group, first, BLOCK, code.sub(first, begin))
+        for out, before in lanes:
+            self._end_lanes(out, before)
 
-    def _short(self, group: Sequence[Operation], first: Any, length: int) -> None:
-        """So many points."""
-        with self.code.loop(0, length, vectorised=length > 1) as j:
-            self._point(group, self.code.add(first, j))
+    def _short(self, group: Sequence[Operation], first: Any, length: int, moved: Number = 0) -> None:
+        """So many points; they begin so far from where the block of points does that are to be added up."""
+        code, folded = self.code, any(one.folded for one in group)
+        with code.loop(0, length, vectorised=length > 1) as j:
+            again = None
+            if folded and not isinstance(moved, int):
+                again = code.builder.icmp_unsigned(">=", code.add(moved, j), ir.Constant(I64, BLOCK))
+            self._point(group, code.add(first, j), j, again)
+
+    def _begin_lanes(self, operation: Operation) -> tuple[Any, Any]:
+        """Sets the lanes of a row to nothing; they, and those of the level before, as pointers."""
+        code, out = self.code, self.code.arguments[self.targets.index(operation.array)]
+        kind = stored_type(self.real)
+        with code.loop(0, LANES, vectorised=True) as lane:
+            code.builder.store(ir.Constant(kind, 0.0), code.builder.gep(out, [lane], source_etype=kind))
+        (read,) = (one for one in operation.operands if _is_lane(operation, one))
+        (source,) = self._sources_of(operation, read)
+        return out, code.arguments[len(self.targets) + self.sources.index(source)]
+
+    def _end_lanes(self, out: Any, before: Any) -> None:
+        """Adds what was there a level before."""
+        code, kind = self.code, stored_type(self.real)
+        with code.loop(0, LANES, vectorised=True) as lane:
+            there = code.builder.gep(out, [lane], source_etype=kind)
+            value = code.builder.fadd(self._load(before, self.real, lane), code.builder.load(there, typ=kind))
+            code.builder.store(value, there)
 
     def _constants(self, operation: Operation) -> list[Entry]:
         found = []
@@ -254,13 +289,21 @@ class RowWriter:
         value = builder.load(pointer, typ=kind)
         return builder.icmp_unsigned("!=", value, ir.Constant(kind, 0)) if np.dtype(dtype) == bool else value
 
-    def _point(self, group: Sequence[Operation], j: Any) -> None:
-        """What the operations give at a point: all is read before anything is written."""
+    def _point(self, group: Sequence[Operation], j: Any, lane: Any = None, again: Any = None) -> None:
+        """What the operations give at a point: all is read before anything is written.
+
+        `lane` is where its sums are, `again` whether it was computed before.
+        """
         builder, found = self.code.builder, []
         for operation in group:
             pointer = self.code.arguments[self.targets.index(operation.array)]
-            out = builder.gep(pointer, [self.code.value(j)], source_etype=stored_type(self.real))
-            found.append((self._value(operation, out, j), out))
+            at = lane if operation.folded else j
+            out = builder.gep(pointer, [self.code.value(at)], source_etype=stored_type(self.real))
+            self.lane = builder.load(out, typ=stored_type(self.real)) if operation.folded else None
+            value = self._value(operation, out, j)
+            if operation.folded and again is not None:
+                value = builder.select(again, self.lane, value)
+            found.append((value, out))
         for value, out in found:
             builder.store(value, out)
 
@@ -291,6 +334,8 @@ class RowWriter:
     def _operand(self, operation: Operation, operand: Operand, j: Any) -> Any:
         if isinstance(operand, WholeRead):
             return self._whole(operation, operand)
+        if _is_lane(operation, operand):
+            return self.lane
         (source,) = self._sources_of(operation, operand)
         if source in self.entries:
             return self.entries[source]
@@ -308,6 +353,11 @@ class RowWriter:
     def _at(self, source: Source, j: Any, offset: int) -> Any:
         pointer = self.code.arguments[len(self.targets) + self.sources.index(source)]
         return self._load(pointer, self._dtype(source), self.code.value(self.code.add(j, offset)))
+
+
+def _is_lane(operation: Operation, operand: Operand) -> bool:
+    """Whether an operand is the lane of a row in which an operation adds up."""
+    return operation.folded and isinstance(operand, StateRead) and operand.field == operation.array
 
 
 def _width(span: Span) -> int:

@@ -1,0 +1,274 @@
+"""Where a tile finds everything: tables of rows for each array and level, profiles, levels that are written down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from ...planning import Extent
+from ._bundles import Bundle
+from ._code import VOID, Code, Number
+from ._layout import BLOCK, HALOS, LINE, PARTS, POINTERS, STORED, WIDE, Layout, Slots
+from ._operands import LEVELS as LEVEL_AXIS
+from ._rows import ProfileRow, Row, RowRead, Source
+from ._scalar import I64
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A tile's own rows, those beside the ends included, and all that it computes."""
+
+    start: Number
+    stop: Number
+    low: Number
+    high: Number
+
+
+class Addresses:
+    """The addresses that tile(control, number, scratch) computes with."""
+
+    def __init__(
+        self, module: ir.Module, layout: Layout, slots: Slots, rows: Mapping[Bundle, Row], extents: dict[str, Extent],
+        axes: tuple[str, ...], time_axis: str | None, name: str = "tile",
+    ):  # fmt: skip
+        self.layout, self.slots, self.rows, self.extents = layout, slots, rows, extents
+        self.axes, self.time_axis = axes, time_axis
+        self.program, self.schedule = layout.program, layout.schedule
+        self.kept = {one.name: kept for one, kept in self.program.state}
+        self.blocks = self.schedule.blocks
+        self.most_kept = max(*self.kept.values(), *(self.blocks.depths.values() if self.blocks is not None else (0,)))
+        self.block: Number = 0
+        # Levels that are written down are computed where they stay, unless rows are counted round. Two tiles may
+        # compute a row beside their ends at once: both must write the same there, and nothing but that.
+        in_place = () if self.program.wraps else slots.stored
+        self.written = tuple(name for name in in_place if self.program.written_once(name))
+        self._apart = slots.alone and not self.program.wraps  # nothing is written over, so nothing is kept beside tiles
+        self.code = Code(module, name, VOID, [I64, I64, I64])
+
+    def _span(self, part: Number) -> _Span:
+        code, layout, reach = self.code, self.layout, self.schedule.rows
+        size, low, high = layout.size(0), layout.low(0), layout.high(0)
+        parts = code.load(self.control, PARTS)
+        start = code.div(code.mul(part, size), parts)
+        stop = code.div(code.mul(code.add(part, 1), size), parts)
+        margin = code.add(
+            code.mul(self.levels, reach.growth),
+            max((*reach.below, *reach.above), default=0),
+        )
+        if self.program.wraps:
+            return _Span(start, stop, code.sub(start, margin), code.add(stop, margin))
+        first, last = code.equal(part, 0), code.equal(code.add(part, 1), parts)
+        start, stop = code.choose(first, low, start), code.choose(last, high, stop)
+        if self.slots.private and self.slots.stored:
+            wide = code.load(self.control, WIDE)
+            start, stop = code.most(low, code.sub(start, wide)), code.least(high, code.add(stop, wide))
+        below, above = (
+            code.most(low, code.sub(start, margin)),
+            code.least(high, code.add(stop, margin)),
+        )
+        return _Span(start, stop, below, above)
+
+    # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it; the mask of
+    # rows; and pitches.
+
+    def _fill_tables(self, number: Number, scratch: Number) -> None:
+        code, layout = self.code, self.layout
+        self.entry = 8 * (4 + layout.rank - 1)
+        self.tables: dict[str, Number] = {}
+        count = code.add(self.levels, self.most_kept)
+        inner, pitch = layout.inner_pitches(), layout.ring_pitch()
+        halo = code.add(code.mul(self.levels, self.schedule.rows.growth), layout.halo(0))
+        beside = code.add(
+            code.load(self.control, HALOS),
+            code.mul(code.mul(number, 2), code.mul(halo, layout.halo_rows())),
+        )
+        before_low, before_high = (
+            code.sub(self.rows_here.start, halo),
+            self.rows_here.stop,
+        )
+        enough = code.below(self.schedule.fewest - 1, self.levels)
+        at = code.load(scratch) if self.slots.private else code.round_up(scratch, LINE)
+        for one in self.program.arrays:
+            table = code.table(code.mul(count, self.entry // 8))
+            self.tables[one.name] = table
+            pitches, start = layout.pitches(one.name), layout.start(one.name)
+            inside = start - one.lower[0] * pitches[0]  # of a row, to index 0
+            for behind in range(self.kept.get(one.name, 0)):
+                base = code.add(self._pointer(self.slots.state_slot(one.name, behind)), start)
+                ends = []
+                for first in () if self._apart else (before_low, before_high):
+                    ends.append(code.add(code.sub(beside, code.mul(first, pitches[0])), inside))
+                    beside = code.add(beside, code.mul(halo, pitches[0]))
+                self._put(table, -behind, (base, *(ends or (base, base))), -1, pitches)
+            if self.blocks is not None:
+                at = self._in_place(one.name, self.blocks.depths[one.name], at, halo)
+                continue
+            rows = self.schedule.rings[one.name]
+            with code.loop(1, code.add(self.levels, 1)) as level:
+                base = self._aligned(code.add(at, code.mul(code.sub(level, 1), rows * pitch)))
+                self._put(table, level, (base, base, base), rows - 1, (pitch, *inner))
+                if one.name in self.written:
+                    with code.when(self._is_stored(one.name, level)):
+                        base = code.add(self._stored(one.name, level), start)
+                        self._put(table, level, (base, base, base), -1, pitches)
+            if one.name in self.schedule.direct and not self.slots.alone:
+                with code.when(enough):
+                    base = code.add(self._pointer(self.slots.state_slot(one.name, 0)), start)
+                    self._put(table, self.levels, (base, base, base), -1, pitches)
+            at = code.add(at, code.mul(self.levels, rows * pitch))
+
+    def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
+        """The entries of levels that stand where those `depth` before stood; the first address beside them."""
+        code, layout, table, pitch = self.code, self.layout, self.tables[name], self.layout.ring_pitch()
+        for behind in range(self.kept.get(name, 0), depth):
+            first = code.sub(self.rows_here.start, halo)
+            base = self._aligned(code.sub(at, code.mul(first, pitch)))
+            self._put(table, -behind, (base, base, base), -1, (pitch, *layout.inner_pitches()))
+            at = code.add(at, code.mul(code.add(code.sub(self.rows_here.stop, first), halo), pitch))
+        with code.loop(1, code.add(self.levels, 1)) as level:
+            old, new = self._entry(table, code.sub(level, depth)), self._entry(table, level)
+            for k in range(0, self.entry, 8):
+                code.store(code.load(old, k), new, k)
+        return at
+
+    def _aligned(self, base: Number) -> Number:
+        """The address of index 0 of a ring, such that where most operations start is aligned."""
+        layout = self.layout
+        low = layout.low(layout.rank - 1)
+        at = self.code.add(base, -layout.item * (layout.alignment() - low) % LINE - layout.item * low)
+        for axis, pitch in enumerate(layout.inner_pitches(), start=1):
+            at = self.code.add(at, -layout.low(axis) * pitch)
+        return at
+
+    def _put(
+        self,
+        table: Number,
+        level: Number,
+        bases: tuple[Number, ...],
+        mask: int,
+        pitches: tuple[Number, ...],
+    ) -> None:
+        entry = self._entry(table, level)
+        for k, value in enumerate((*bases, mask, *pitches)):
+            self.code.store(value, entry, 8 * k)
+
+    def _entry(self, table: Number, level: Number) -> Number:
+        return self.code.add(table, self.code.mul(self.code.add(level, self.most_kept - 1), self.entry))
+
+    def _pointer(self, slot: int) -> Number:
+        return self.code.load(self.control, POINTERS + 8 * slot)
+
+    def _wrap(self, row: Number) -> Number:
+        code, size = self.code, self.layout.size(0)
+        row = code.choose(code.below(row, 0), code.add(row, size), row)
+        return code.choose(code.below(row, size), row, code.sub(row, size))
+
+    def _source_base(
+        self,
+        source: Source,
+        row: Number,
+        wrapped: Number,
+        level: Number,
+    ) -> tuple[Any, int]:
+        if isinstance(source, RowRead):
+            return self._row_base(source, row, level), self.layout.item
+        if isinstance(source, ProfileRow):
+            return self._profile_base(source, wrapped, level)
+        pointer = self._pointer(len(self.slots.state) + self.slots.shared_slot(source.name))
+        if source.name == "times":
+            number = self.code.sub(self._number(level), source.behind)
+            pointer = self.code.add(pointer, self.code.mul(number, self.slots.itemsize("times")))
+        return (pointer, (0,) * (self.layout.rank - 2)), 0
+
+    def _number(self, level: Number) -> Number:
+        """The number of a level of this pass in the march."""
+        return self.code.add(self.first, self.code.mul(self.code.sub(level, 1), self.program.direction))
+
+    def _row_base(self, read: RowRead, row: Number, level: Number) -> tuple[Number, tuple[Number, ...]]:
+        """The address of index 0 in a row of an array, moved as the read is, and the pitches of its middle axes."""
+        code = self.code
+        at = code.sub(level, read.lag)
+        entry = self._entry(self.tables[read.array], at)
+        row = code.add(row, read.moved[0])
+        base = code.choose(code.below(row, self.rows_here.stop), code.load(entry), code.load(entry, 16))
+        base = code.choose(code.below(row, self.rows_here.start), code.load(entry, 8), base)
+        place = code.builder.and_(code.value(row), code.load(entry, 24))
+        address = code.add(base, code.mul(place, code.load(entry, 32)))
+        pitches = tuple(code.load(entry, 40 + 8 * k) for k in range(self.layout.rank - 2))
+        for moved, pitch in zip(read.moved[1:], pitches, strict=True):
+            address = code.add(address, code.mul(pitch, moved))
+        return address, pitches
+
+    def _profile_base(self, source: ProfileRow, row: Number, level: Number) -> tuple[Any, int]:
+        """The address of a profile's entry for this row of the first axis, and its pitches along middle axes."""
+        code, slots = self.code, self.slots
+        shape, size = slots.shape(source.name), slots.itemsize(source.name)
+        origin = self.extents[source.name].origin
+        pitches, pitch = [], size
+        for length in reversed(shape):
+            pitches.insert(0, pitch)
+            pitch *= length
+        private = source.name in slots.private
+        if private:
+            address = code.load(self.scratch, slots.private_at(source.name))
+        else:
+            address = self._pointer(len(slots.state) + slots.shared_slot(source.name))
+        moves = (*source.moved, 0) if source.along else source.moved
+        by_axis = dict.fromkeys(self.axes[1:-1], 0)
+        for axis, move, start, step in zip(source.axes, moves, origin, pitches, strict=True):
+            index: Number = move - start
+            if axis == self.time_axis:
+                index = code.add(index, self._number(level))
+            elif axis == LEVEL_AXIS:
+                index = code.add(index, code.sub(self._number(level), self.base))
+                step = code.load(self.scratch, slots.private_at(source.name) + 8) if private else step
+            elif axis == self.axes[0]:
+                index = code.add(self._wrap(code.add(row, source.turn)) if source.turn else row, index)
+            elif axis in by_axis:
+                by_axis[axis] = step
+            address = code.add(address, code.mul(index, step))
+        return (address, tuple(by_axis.values())), size if source.along else 0
+
+    def _is_stored(self, name: str, level: Number) -> Any:
+        """Whether a level of this pass is written down."""
+        code, stored = self.code, self.code.load(self.control, STORED)
+        if not self.slots.spread:
+            return code.below(code.sub(self._number(level), self.base), stored)
+        block, rest = self._block(name, level)
+        return code.builder.and_(code.below(block, stored), code.below(rest, self.kept[name]))
+
+    def _block(self, name: str, level: Number) -> tuple[Number, Number]:
+        """Before which block a level of this pass is wanted, and its place among those kept there, the oldest first;
+        not at all where that is beyond them."""
+        code, length = self.code, self.code.load(self.control, BLOCK)
+        along = code.add(code.sub(self._number(level), self.base), self.kept[name])
+        block = code.div(along, length)
+        return block, code.sub(along, code.mul(block, length))
+
+    def _stored(self, name: str, level: Number) -> Number:
+        """Where a level of this pass stands among those of an array that are written down."""
+        code, kept = self.code, self.kept[name]
+        place = code.add(code.sub(self._number(level), self.base), kept)
+        if self.slots.spread:
+            block, rest = self._block(name, level)
+            place = code.add(code.mul(block, kept), rest)
+        return code.add(self._stored_first(name), code.mul(place, self._size(name)))
+
+    def _stored_first(self, name: str) -> Number:
+        """Where the first level stands of those of an array that are written down."""
+        if name in self.slots.private:
+            return self.code.load(self.scratch, self.slots.private_at(name))
+        return self._pointer(self.slots.stored_slot(name))
+
+    def _size(self, name: str) -> Number:
+        """Bytes from level to level of an array that is written down."""
+        if name in self.slots.private:
+            return self.code.load(self.scratch, self.slots.private_at(name) + 8)
+        return self.layout.bytes_of(name)
+
+    def _own_rows(self, name: str) -> tuple[Number, Number]:
+        """The first of the tile's own rows of an array, and the one past the last."""
+        one = self.program.array(name)
+        low = self.code.most(self.rows_here.start, -one.lower[0])
+        return low, self.code.least(self.rows_here.stop, one.shape[0] + one.upper[0])

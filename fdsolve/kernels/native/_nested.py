@@ -1,0 +1,105 @@
+"""A march whose derivative keeps the state before each block of levels alone, and pulls cotangents back block by block.
+
+The march writes those states down on its way; going back, the levels of a block are written down again from there, and
+cotangents are pulled past them. All of it is done where it stays: no state and no sum is copied between blocks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..._tangents import replaced
+from .._march_call import MarchCall
+from ._march import axes_of, layout_of, pulled_of, run
+from ._operands import Alone, Spread, stack_name
+from ._pull import Pulling, portable, without_ghost_rows
+from ._slabs import cut_slabs, pull_slabs
+from ._sums import gather_sums, start_sums
+
+Keeping = tuple[MarchCall, Any, Any]
+"""A march by blocks, its tiling, and the tree of its arrays."""
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: Any) -> tuple[list[Any], list[Any]]:
+    """The march, and its state before each block; these count as constants where it is differentiated."""
+    call, tiling, form = static
+    names = tuple(one.name for one, _ in layout_of(call).program.state)
+    found = run(call, Spread(names), form.unflatten(leaves), state, start, tiling)
+    return found[: len(state)], found[len(state) :]
+
+
+@march_keeping.defjvp
+def _push_keeping(static: Keeping, primals: Any, tangents: Any) -> Any:
+    call, _, form = static
+    out, rooms = march_keeping(static, *primals)
+    moved = jax.jvp(partial(portable_by_blocks, call, form), tuple(primals), tuple(tangents))[1]
+    return (out, rooms), (moved, [jnp.zeros_like(one) for one in rooms])
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def pull_blocks(
+    static: Pulling, leaves: list[Any], state: list[Any], start: Any, rooms: list[Any], cotangents: list[Any]
+) -> list[Any]:
+    """The cotangents of the leaves that move and of the state, from those of the state after the march."""
+    call, tiling, form, pull, names, places = static
+    made, arrays, length = pulled_of(call, pull), form.unflatten(leaves), call.block
+    block = replace(call, steps=length, block=0)
+    levels = Alone(tuple(one.name for one, _ in layout_of(call).program.state), made.levels.last)
+    wanted = replace(block, steps=length if made.levels.last else length - 1)
+    slabs = cut_slabs(block, pull)
+
+    def one(held: Sequence[Any], number: Any) -> tuple[list[Any], None]:
+        begin = start + number * length
+        if slabs is not None:
+            return pull_slabs(block, pull, slabs, arrays, held, rooms, begin, number), None
+        stacks = run(wanted, levels, arrays, rooms, begin, tiling, place=number)
+        given = {stack_name(name): stack for name, stack in zip(levels.names, stacks, strict=True)
+                 if name in made.levels.names}  # fmt: skip
+        return run(block, pull, arrays, held, begin + (length - 1), tiling, given, begin), None
+
+    numbers = jnp.arange(call.steps // length, dtype=jnp.asarray(start).dtype)
+    found = lax.scan(one, [*cotangents, *start_sums(made.sums)], numbers, reverse=True)[0]
+    back, sums = found[: len(cotangents)], found[len(cotangents) :]
+    like = {name: leaves[place] for name, place in zip(names, places, strict=True)}
+    extents = {one.name: one for one in call.structure.extents}
+    moved = gather_sums(made.sums, sums, like, extents, axes_of(call))
+    return [*moved, *without_ghost_rows(layout_of(call).program, back)]
+
+
+@pull_blocks.defjvp
+def _push_pull(static: Pulling, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    """By the portable kernel; the states written down are what the rest makes them."""
+    call, _, form, _, _, places = static
+
+    def pulled(leaves: list[Any], state: list[Any], start: Any, cotangents: list[Any]) -> list[Any]:
+        def moved(*given: Any) -> list[Any]:
+            count = len(places)
+            return portable_by_blocks(call, form, replaced(leaves, places, given[:count]), given[count:], start)
+
+        return list(jax.vjp(moved, *(leaves[k] for k in places), *state)[1](list(cotangents)))
+
+    def without_rooms(given: Any) -> tuple[Any, ...]:
+        return (*given[:3], given[4])
+
+    moved = jax.jvp(pulled, without_rooms(primals), without_rooms(tangents))[1]
+    return pull_blocks(static, *primals), moved
+
+
+def portable_by_blocks(
+    call: MarchCall, form: Any, leaves: Sequence[jax.Array], state: Sequence[jax.Array], start: Any
+) -> list[jax.Array]:
+    """The march by the portable kernel, on the state as a list; its derivative keeps the state before each block."""
+    block = replace(call, steps=call.block, block=0)
+
+    @partial(jax.checkpoint, prevent_cse=False)
+    def one(leaves: Sequence[Any], held: Sequence[Any], begin: Any) -> list[Any]:
+        return portable(block, form, leaves, held, begin)
+
+    begins = start + jnp.arange(call.steps // call.block, dtype=jnp.asarray(start).dtype) * call.block
+    return lax.scan(lambda held, begin: (one(leaves, held, begin), None), list(state), begins)[0]

@@ -1,0 +1,203 @@
+"""Derivatives by blocks of levels in generated code: states on the way, levels again, slabs of rows, sums in lanes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.kernels import get
+from fdsolve.kernels.native import _derivative, _nested, _objects, _pull, _slabs
+from fdsolve.kernels.native._derivative import march
+from fdsolve.kernels.native._march import Tiling, pulled_of
+from fdsolve.kernels.native._operands import Pull
+from fdsolve.schemes import laplacian
+
+from .native_cases import Case, case_of
+from .test_native_adjoints import agree, axis, gradient_of, grid, normal, wide
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_quickly() -> Iterator[None]:
+    """Machine code as it comes: what takes long here is to make it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_objects, "SPEED", 0)
+        yield
+
+
+@pytest.fixture
+def portable_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derivatives by the portable kernel are an error."""
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("the portable kernel was asked for a derivative")
+
+    for module in (_derivative, _pull, _nested):
+        monkeypatch.setattr(module, "portable", refuse)
+
+
+def leapfrog(rows: int = 141) -> Case:
+    """Two levels kept, a coefficient at every point and a number, walls of two kinds."""
+    u = fd.Field("u", grid(12, 0.01, x=axis(rows), y=axis(23)))
+    u[...] = lambda u, dt, c, a: (
+        2 * u["t-1"] - u["t-2"] + dt**2 * c * laplacian(u, at="t-1") + 1e-3 * a * u["t-1"] * u["t-1", "x+1"]
+    )
+    u[[0, 1]] = lambda x, y: jnp.sin(7 * x * y)
+    u[dict(x=[0, -1])] = 0.1
+    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.1)
+    return case_of(u, c=1.0 + 0.1 * normal(rows, 23), a=0.4)
+
+
+def two_velocities() -> Case:
+    """Two fields that both read both, of which both gradients by two numbers want all levels."""
+    g = grid(12, x=axis(150), y=axis(37))
+    u, v = fd.Field("u", g), fd.Field("v", g)
+
+    def carried(w: Any, u: Any, v: Any, nu: Any, b: Any) -> Any:
+        along = u["t-1"] * (w["t-1"] - w["t-1", "x-1"]) + b * v["t-1"] * (w["t-1"] - w["t-1", "y-1"])
+        around = w["t-1", "x-1"] + w["t-1", "x+1"] + w["t-1", "y-1"] + w["t-1", "y+1"]
+        return w["t-1"] - 0.1 * along + nu * (around - 4 * w["t-1"])
+
+    u[...] = lambda u, v, nu, b: carried(u, u, v, nu, b)
+    v[...] = lambda u, v, nu, b: carried(v, u, v, nu, b)
+    u[0] = lambda x, y: jnp.sin(7 * x * y + 1)
+    v[0] = lambda x, y: jnp.cos(5 * x - 9 * y)
+    for one in (u, v):
+        one[dict(x=[0, -1])] = one[dict(y=[0, -1])] = 0.1
+    return case_of((u, v), nu=0.05, b=0.7)
+
+
+def in_space() -> Case:
+    """Three axes, a wall whose value depends on the number too, a mask."""
+    u = fd.Field("u", grid(12, x=axis(136), y=axis(5), z=axis(19)))
+    u[...] = lambda u, k: u["t-1"] + 0.1 * k * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "z+1"]) * u["t-1"]
+    u[fd.where(lambda x, y, z: jnp.sin(30 * x + 20 * z) > 0.3137)] = lambda u: 0.8 * u["t-1"] ** 2
+    u[0] = lambda x, y, z: jnp.sin(7 * x * y + z)
+    u[dict(x=[0, -1])] = 0.1
+    u[dict(y=[0, -1])] = 0.2
+    u[dict(z=0)] = 0.3
+    u[dict(z=-1)] = lambda u, k: k * u["z-1"]
+    return case_of(u, k=0.3)
+
+
+def on_a_line() -> Case:
+    """One axis."""
+    u = fd.Field("u", grid(12, x=axis(90)))
+    u[...] = lambda u, k: u["t-1"] + k * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"]) * u["t-1"]
+    u[0] = lambda x: jnp.sin(7 * x)
+    u[dict(x=[0, -1])] = 0.1
+    return case_of(u, k=0.3)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "leapfrog": leapfrog,
+    "two velocities": two_velocities,
+    "in space": in_space,
+    "on a line": on_a_line,
+    "round": wide,
+}
+IN_SLABS = ("leapfrog", "two velocities", "in space")
+
+
+def by_blocks(case: Case, block: int, tiling: Tiling | None = None) -> Any:
+    """The gradient by a march whose derivative goes back by blocks, and the steps of a whole number of them."""
+    steps = case.call.steps // block * block
+    call, plain = replace(case.call, steps=steps, block=block), replace(case.call, steps=steps)
+    found = gradient_of(case, lambda arrays, levels: march(call, arrays, levels, case.start, tiling))
+    wanted = gradient_of(case, lambda arrays, levels: get("march", "slices")(plain, arrays, levels, case.start))
+    return found, wanted
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_of_levels_give_the_same_gradient(name: str, portable_forbidden: None) -> None:
+    case = CASES[name]()
+    for block, tiling in ((3, None), (2, Tiling(1, 2, 2))):
+        agree(*by_blocks(case, block, tiling))
+
+
+@pytest.mark.parametrize("name", IN_SLABS)
+def test_slabs_of_rows_give_the_same_gradient(
+    name: str, portable_forbidden: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, used = CASES[name](), []
+    size = sum(int(np.prod(one.padded_shape)) * 8 for one in case.structure.carried)
+    run = _nested.pull_slabs
+
+    def count(*given: Any) -> Any:
+        used.append(given[2].parts)
+        return run(*given)
+
+    monkeypatch.setattr(_nested, "pull_slabs", count)
+    monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
+    monkeypatch.setattr(_slabs, "shared_cache", lambda: 12 * size)
+    monkeypatch.setattr(_slabs, "MAX_REACH", 32)
+    agree(*by_blocks(case, 4))
+    assert used and min(used) >= 2
+
+
+def test_what_is_kept_is_a_state_for_each_block() -> None:
+    case = two_velocities()
+
+    def held(block: int) -> int:
+        call = replace(case.call, block=block)
+
+        def run(levels: Any) -> Any:
+            return march(call, case.arrays, levels, case.start)
+
+        pull = jax.eval_shape(lambda levels: jax.vjp(run, levels)[1], levels)
+        return sum(one.size * one.dtype.itemsize for one in jax.tree.leaves(pull))
+
+    levels = jax.eval_shape(case.begin, case.arrays)
+    state = sum(one.size * one.dtype.itemsize for one in jax.tree.leaves(levels))
+    assert held(2) - held(6) == 4 * state  # 6 blocks against 2
+
+
+def test_derivatives_of_gradients_through_blocks() -> None:
+    case = on_a_line()
+    levels = jax.jit(case.begin)(case.arrays)
+    call = replace(case.call, block=4)
+
+    def gradient(kernel: Callable[..., Any], levels: Any) -> Any:
+        def total(levels: Any, k: Any) -> Any:
+            arrays = replace(case.arrays, wholes={**case.arrays.wholes, "parameter k": k})
+            return jnp.sum(jnp.sin(kernel(call, arrays, levels, case.start)["u"][0]))
+
+        return jax.grad(total, argnums=(0, 1))(levels, case.arrays.wholes["parameter k"])
+
+    along = jax.tree.map(jnp.cos, levels)
+    found, wanted = (
+        jax.jvp(lambda given, kernel=kernel: gradient(kernel, given), (levels,), (along,))
+        for kernel in (march, get("march", "slices"))
+    )
+    agree(found, wanted, 1e-12)
+
+
+def test_the_cotangent_of_a_number_takes_a_few_lanes_a_row() -> None:
+    case = two_velocities()
+    sums = pulled_of(case.call, Pull(("parameter nu",))).sums
+    assert sums and {one.array.shape for one in sums} == {(150, 16)}
+
+
+@pytest.mark.parametrize("adjoint", [None, fd.adjoint.Checkpointed(levels=2)])
+def test_solves_go_back_by_blocks(adjoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nested checkpoints ask the kernel for blocks of its own, with steps left over."""
+    asked, run = [], _nested.pull_blocks
+    monkeypatch.setattr(
+        _derivative, "pull_blocks", lambda static, *given: asked.append(static[0].block) or run(static, *given)
+    )
+    u = fd.Field("u", grid(230, x=axis(90), y=axis(230)))
+    u[...] = lambda u, k: u["t-1"] + k * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"]) * u["t-1"]
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = 0.1
+
+    def loss(k: Any, **options: Any) -> Any:
+        return jnp.sum(jnp.sin(fd.solve(u, k=k, save=fd.final(), **options).final["u"]))
+
+    given = {} if adjoint is None else {"adjoint": adjoint}
+    found = jax.value_and_grad(lambda k: loss(k, kernel="native", **given))(0.2)
+    agree(found, jax.value_and_grad(lambda k: loss(k, kernel="slices", adjoint=fd.adjoint.Full()))(0.2), 1e-12)
+    assert asked and all(block >= 2 for block in asked)
