@@ -16,7 +16,7 @@ from ._base import March, Step, plain, split
 from ._fit import Cut
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back
-from ._twolevel import nest, nested
+from ._twolevel import Nested, cut_blocks, nested
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +136,13 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
     if bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0]:
         return task.run
     size = count_bytes(task.form.unflatten(list(leaves))[1])
-    made = nest(task.quick, task.form, task.cut.count, size)
-    between = made.kept * size
+    cut = cut_blocks(task.cut.count, size)
+    between = cut.kept * size
     if not task.once or not isinstance(task.storage, Device) or between > task.rooms[1]:
         return None
-    if between + bytes_kept(task, leaves, moving, made.block) > task.rooms[1] + task.rooms[1] // 16:
+    if between + bytes_kept(task, leaves, moving, cut.block) > task.rooms[1] + task.rooms[1] // 16:
         return None
+    made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
 
 

@@ -19,15 +19,10 @@ LEAST = 8
 """Levels in such a block, however large they are: a kernel may go through them a slab of rows at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Nested:
-    """`count` steps in blocks of `block`; `form` is the tree of (constants, carry, start).
+@dataclass(frozen=True)
+class Blocks:
+    """`count` steps in blocks of `block`; where a march goes back by blocks itself, these are of `inner` steps."""
 
-    Where the march has a derivative that goes back by blocks itself, these are of `inner` steps.
-    """
-
-    quick: March
-    form: Any
     count: int
     block: int
     inner: int
@@ -43,10 +38,19 @@ class Nested:
         return self.count // (self.inner if self.single else self.block)
 
 
-def nest(quick: March, form: Any, count: int, state_bytes: int) -> Nested:
-    """Steps cut into about √count blocks, and these into blocks that lie near."""
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """A march cut into blocks; `form` is the tree of (constants, carry, start)."""
+
+    quick: March
+    form: Any
+    cut: Blocks
+
+
+def cut_blocks(count: int, state_bytes: int) -> Blocks:
+    """About √count blocks, and within them blocks that lie near."""
     block = block_length(count)
-    return Nested(quick, form, count, block, min(block, max(LEAST, NEAR // max(state_bytes, 1))))
+    return Blocks(count, block, min(block, max(LEAST, NEAR // max(state_bytes, 1))))
 
 
 def block_length(count: int) -> int:
@@ -60,7 +64,7 @@ def block_length(count: int) -> int:
 def march_nested(task: Nested, leaves: list[Any]) -> list[Any]:
     """The march on the leaves of constants, carry and start; its derivative is that of nested scans."""
     consts, carry, start = task.form.unflatten(leaves)
-    return jax.tree.leaves(task.quick(consts, carry, start, task.count))
+    return jax.tree.leaves(task.quick(consts, carry, start, task.cut.count))
 
 
 def _push(task: Nested, primals: Any, tangents: Any) -> Any:
@@ -78,30 +82,31 @@ march_nested.defjvp(_push, symbolic_zeros=True)
 
 def nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:
     """The carry after all steps, block by block."""
-    start = jnp.asarray(start)
-    if task.single:
-        found = _by_kernel(task, consts, carry, start, task.count)
+    start, cut = jnp.asarray(start), task.cut
+    if cut.single:
+        found = _by_kernel(task, consts, carry, start, cut.count)
         if found is not None:
             return found
-    blocks = task.count // task.block
+    blocks = cut.count // cut.block
 
     @partial(jax.checkpoint, prevent_cse=False)
     def block(consts: Any, carry: Any, begin: Any) -> Any:
-        found = None if task.single else _by_kernel(task, consts, carry, begin, task.block)
-        return task.quick(consts, carry, begin, task.block) if found is None else found
+        found = None if cut.single else _by_kernel(task, consts, carry, begin, cut.block)
+        return task.quick(consts, carry, begin, cut.block) if found is None else found
 
-    begins = start + jnp.asarray(np.arange(blocks) * task.block, start.dtype)
+    begins = start + jnp.asarray(np.arange(blocks) * cut.block, start.dtype)
     carry = lax.scan(lambda c, begin: (block(consts, c, begin), None), carry, begins)[0]
-    rest = task.count - blocks * task.block
-    return task.quick(consts, carry, start + blocks * task.block, rest) if rest else carry
+    rest = cut.count - blocks * cut.block
+    return task.quick(consts, carry, start + blocks * cut.block, rest) if rest else carry
 
 
 def _by_kernel(task: Nested, consts: Any, carry: Any, start: Any, count: int) -> Any:
     """The march by a kernel whose derivative goes back block by block; None where there is none."""
-    whole = count // task.inner * task.inner
-    if not isinstance(task.quick, Quick) or task.inner < 2 or whole < 2 * task.inner:
+    inner = task.cut.inner
+    whole = count // inner * inner
+    if not isinstance(task.quick, Quick) or inner < 2 or whole < 2 * inner:
         return None
-    found = task.quick.by_blocks(consts, carry, start, whole, task.inner)
+    found = task.quick.by_blocks(consts, carry, start, whole, inner)
     if found is None or whole == count:
         return found
     return task.quick(consts, found, start + whole, count - whole)
