@@ -25,6 +25,7 @@ from ._scope import WholeArray as WholeArray
 from ._trace import Traced as Traced
 from ._trace import constant_rule as constant_rule
 from ._trace import make_traced as make_traced
+from ._trace import make_traced_each as make_traced_each
 from ._trace import operand_specs as operand_specs
 from ._trace import rewritten as rewritten
 from ._trace import trace as trace

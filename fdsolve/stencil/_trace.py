@@ -178,6 +178,13 @@ def make_traced(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: A
     return Traced(operands, jaxpr, tuple(closed.consts), np.dtype(dtype), degree, jaxpr_key(jaxpr))
 
 
+def make_traced_each(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dtype: Any) -> list[Traced]:
+    """The rules of a jaxpr from operands to several results, one for each."""
+    jaxpr, info = closed.jaxpr, _one_result(closed.jaxpr.debug_info)
+    parts = (jaxpr.replace(outvars=[one], debug_info=info) for one in jaxpr.outvars)
+    return [make_traced(jex.ClosedJaxpr(one, closed.consts), operands, dtype) for one in parts]
+
+
 def _drop_unused(jaxpr: jex.Jaxpr) -> tuple[jex.Jaxpr, list[int]]:
     """The jaxpr without equations that nothing needs, and without the inputs that are then unused."""
     needed = {v for v in jaxpr.outvars if not isinstance(v, jex.Literal)}

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ...planning import Extent
 from ._bundles import Bundle
 from ._code import VOID, Code, Number
-from ._layout import BLOCK, HALOS, LINE, PARTS, POINTERS, STORED, WIDE, Layout, Slots
+from ._layout import BASE, BLOCK, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, WIDE, Layout, Slots
 from ._operands import LEVELS as LEVEL_AXIS
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
@@ -45,6 +45,14 @@ class Addresses:
         self.written = tuple(name for name in in_place if self.program.written_once(name))
         self._apart = slots.alone and not self.program.wraps  # nothing is written over, so nothing is kept beside tiles
         self.code = Code(module, name, VOID, [I64, I64, I64])
+
+    def _begin(self) -> None:
+        """Reads the control block, and fills the tables."""
+        code = self.code
+        self.control, number, self.scratch = code.arguments
+        self.levels, self.first, self.base = (code.load(self.control, at) for at in (LEVELS, START, BASE))
+        self.rows_here = self._span(number)
+        self._fill_tables(number, self.scratch)
 
     def _span(self, part: Number) -> _Span:
         code, layout, reach = self.code, self.layout, self.schedule.rows

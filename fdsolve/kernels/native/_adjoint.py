@@ -20,9 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..._tangents import replaced
 from ...planning import Array
 from ...region import Box
-from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
+from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced, make_traced_each
 from ._cells import Cell, Term, merged, ordered, split_around
 from ._linear import check_affine, with_named_constants, with_plain_times
 from ._operands import TIME_BEFORE, Levels
@@ -30,7 +31,7 @@ from ._program import LANES, Operation, Program, Unserved
 from ._scalar import unsupported
 from ._values import Values
 
-MAX_CELLS = 120
+MAX_CELLS = 240
 """Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
 _TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
@@ -99,7 +100,7 @@ class _Transpose:
             name: tuple(cell.box for cell in cells if cell.terms or name not in self.kept)
             for name, cells in now.items()
         }
-        completing = []
+        completing: list[Operation] = []
         for one in self.source.arrays:
             for cell in self._cells(one, self._readers(one, 0), changed):
                 if cell.terms or one.name not in self.kept:
@@ -111,6 +112,7 @@ class _Transpose:
             for k, name in enumerate(names):
                 start = StateRead(names[k + 1], -1, self._here) if k + 1 < levels else None
                 cells = self._cells(one, self._readers(one, k + 1), changed)
+                _check_number(len(operations) + len(cells))
                 operations += [self._operation(name, cell, start) for cell in cells]
                 arrays.append(replace(one, name=name))
                 kept.append(1)
@@ -201,10 +203,12 @@ class _Transpose:
         if prod(len(c) - 1 for c in cuts) > 40 * MAX_CELLS:
             raise Unserved("its transpose has too many pieces")
         spans = [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
+        reached = [(term, self._moved(self.source.operations[term.operation].box, term.offset)) for term in terms]
         cells = []
         for sides in product(*spans):
             box = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
-            acting = (self._acting(term, box, changed) for term in terms)
+            near = [term for term, there in reached if _meets(sides, there)]
+            acting = (self._acting(term, box, changed) for term in near)
             cells.append(Cell(box, tuple(term for term in acting if term is not None)))
         return merged(cells)
 
@@ -290,29 +294,37 @@ class _Transpose:
 
     def _pull(self, number: int, place: int) -> Traced:
         """The derivative by an operand times a cotangent, as a rule of what it depends on and of the cotangent."""
-        rule, dtype = self.rules[number], self.source.dtype
-        if (rule, place) in self.pulls:
-            return self.pulls[rule, place]
-        reads = [k for k, o in enumerate(rule.operands) if isinstance(o, StateRead)]
-        fixed = reads if rule.affine and place in reads else []  # weights of an affine rule depend on no read
-        others = [k for k in range(len(rule.operands)) if k not in fixed]
+        rule = self.rules[number]
+        if (rule, place) not in self.pulls:
+            numbers = [k for k, one in enumerate(rule.jaxpr.invars) if jnp.issubdtype(one.aval.dtype, jnp.inexact)]
+            reads = [k for k in numbers if isinstance(rule.operands[k], StateRead)]
+            every = list(range(len(rule.operands)))
+            if rule.affine and place in reads:  # the weights of an affine rule depend on no read
+                self._trace_pulls(rule, reads, [k for k in every if k not in reads])
+            else:
+                self._trace_pulls(rule, [k for k in numbers if not rule.affine or k not in reads], every)
+        return self.pulls[rule, place]
 
-        def run(cotangent: Any, *values: Any) -> Any:
+    def _trace_pulls(self, rule: Traced, places: list[int], others: list[int]) -> None:
+        """The derivatives by the operands at some places, as rules of some operands and of the cotangent."""
+        dtype = self.source.dtype
+
+        def run(cotangent: Any, *values: Any) -> list[Any]:
             every = [jnp.zeros((), rule.dtype)] * len(rule.operands)
             for k, value in zip(others, values, strict=True):
                 every[k] = value
 
-            def of_one(one: Any) -> Any:
-                return rule.function(rule.consts)(*every[:place], one, *every[place + 1 :])
+            def of(*given: Any) -> Any:
+                return rule.function(rule.consts)(*replaced(every, places, given))
 
-            (found,) = jax.vjp(of_one, every[place])[1](cotangent)
-            return lax.convert_element_type(found, dtype)
+            found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
+            return [lax.convert_element_type(one, dtype) for one in found]
 
         avals = [rule.jaxpr.invars[k].aval for k in others]
         specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
         closed = jax.make_jaxpr(run)(jax.ShapeDtypeStruct((), rule.dtype), *specs)
-        self.pulls[rule, place] = make_traced(closed, (_TARGET, *(rule.operands[k] for k in others)), dtype)
-        return self.pulls[rule, place]
+        found = make_traced_each(closed, (_TARGET, *(rule.operands[k] for k in others)), dtype)
+        self.pulls |= {(rule, place): one for place, one in zip(places, found, strict=True)}
 
     def _test(
         self, operation: Operation, back: tuple[int, ...], operands: dict[Operand, Any]
@@ -335,6 +347,11 @@ class _Transpose:
         return run
 
 
+def _meets(sides: Sequence[tuple[int, int]], box: Box) -> bool:
+    """Whether a cell of these sides has points in common with a box."""
+    return all(a < stop and start < b for (a, b), start, stop in zip(sides, box.start, box.stop, strict=True))
+
+
 def _in_lanes(box: Box) -> Box:
     return Box((*box.start[:-1], 0), (*box.stop[:-1], LANES))
 
@@ -344,10 +361,15 @@ def _is_zero(pull: Traced) -> bool:
     return isinstance(result, jex.Literal) and not np.any(result.val)
 
 
+def _check_number(operations: int) -> None:
+    """Raises Unserved where there are too many; it is asked before they are traced, which takes long."""
+    if operations > MAX_CELLS:
+        raise Unserved(f"its transpose has {operations} pieces or more")
+
+
 def _check(operations: Sequence[Operation]) -> None:
     """Raises Unserved where there are too many, or one has no code."""
-    if len(operations) > MAX_CELLS:
-        raise Unserved(f"its transpose has {len(operations)} pieces")
+    _check_number(len(operations))
     for operation in operations:
         if reason := unsupported(operation.rule.jaxpr):
             raise Unserved(f"the transpose of a rule: {reason}")

@@ -101,12 +101,19 @@ def axes_of(call: MarchCall) -> tuple[str, ...]:
     return call.axes if len(call.axes) > 1 else ("", *call.axes)
 
 
+FEW_PIECES, MANY_UPDATES = 120, 2**22
+"""Pieces of a transpose that are quick to compile; points × levels that repay more."""
+
+
 def refusal(call: MarchCall, kind: Kind = "march") -> str | None:
     """Why there is no code for a march; None if there is."""
     try:
         layout = layout_of(call, kind)
     except Unserved as reason:
         return str(reason)
+    pieces, updates = len(layout.program.operations), call.steps * prod(layout.program.arrays[0].shape)
+    if isinstance(kind, Pull) and pieces > FEW_PIECES and updates < MANY_UPDATES:
+        return f"its transpose has {pieces} pieces, dear to compile for {updates} updates of points"
     least = layout.schedule.least
     if call.steps < least:
         return f"it takes at least {least} levels at a time, and this is {call.steps}"

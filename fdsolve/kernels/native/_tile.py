@@ -8,7 +8,7 @@ from llvmlite import ir
 from ._addresses import Addresses
 from ._bundles import Bundle, make_runs
 from ._code import Number
-from ._layout import BASE, LEVELS, START, WIDTH
+from ._layout import WIDTH
 from ._rows import RowRead
 from ._scalar import I64
 
@@ -19,15 +19,7 @@ class TileWriter(Addresses):
     def write(self) -> ir.Function:
         """The function."""
         code = self.code
-        self.control, number, scratch = code.arguments
-        self.scratch = scratch
-        self.levels, self.first = (
-            code.load(self.control, LEVELS),
-            code.load(self.control, START),
-        )
-        self.base = code.load(self.control, BASE)
-        self.rows_here = self._span(number)
-        self._fill_tables(number, scratch)
+        self._begin()
         with code.when(code.equal(self.first, self.base)):
             for name in self.slots.stored:
                 self._store_first(name)
