@@ -141,7 +141,7 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool) -> str:
     source = str(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
-    register(target, source, name, key)
+    register_target(target, source, name, key)
     return target
 
 
@@ -156,7 +156,8 @@ def stack_extents(call: MarchCall) -> dict[str, Extent]:
 
 
 @cache
-def register(target: str, source: str, name: str, key: str) -> None:
+def register_target(target: str, source: str, name: str, key: str) -> None:
+    """Compiles or loads a module's function, and makes it known to XLA as a custom call."""
     address = load_function(source, name, key)
     capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
     jax.ffi.register_ffi_target(target, capsule, platform="cpu")

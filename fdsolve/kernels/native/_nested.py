@@ -15,11 +15,11 @@ from jax import lax
 
 from ..._tangents import replaced
 from .._march_call import MarchCall
-from ._march import axes_of, layout_of, pulled_of, run
+from ._march import layout_of, pulled_of, run
 from ._operands import Alone, Spread, stack_name
-from ._pull import Pulling, portable, without_ghost_rows
+from ._pull import Pulling, cotangents_of, portable
 from ._slabs import cut_slabs, pull_slabs
-from ._sums import gather_sums, start_sums
+from ._sums import start_sums
 
 Keeping = tuple[MarchCall, Any, Any]
 """A march by blocks, its tiling, and the tree of its arrays."""
@@ -47,7 +47,7 @@ def pull_blocks(
     static: Pulling, leaves: list[Any], state: list[Any], start: Any, rooms: list[Any], cotangents: list[Any]
 ) -> list[Any]:
     """The cotangents of the leaves that move and of the state, from those of the state after the march."""
-    call, tiling, form, pull, names, places = static
+    call, tiling, form, pull, _, _ = static
     made, arrays, length = pulled_of(call, pull), form.unflatten(leaves), call.block
     block = replace(call, steps=length, block=0)
     levels = Alone(tuple(one.name for one, _ in layout_of(call).program.state), made.levels.last)
@@ -65,11 +65,7 @@ def pull_blocks(
 
     numbers = jnp.arange(call.steps // length, dtype=jnp.asarray(start).dtype)
     found = lax.scan(one, [*cotangents, *start_sums(made.sums)], numbers, reverse=True)[0]
-    back, sums = found[: len(cotangents)], found[len(cotangents) :]
-    like = {name: leaves[place] for name, place in zip(names, places, strict=True)}
-    extents = {one.name: one for one in call.structure.extents}
-    moved = gather_sums(made.sums, sums, like, extents, axes_of(call))
-    return [*moved, *without_ghost_rows(layout_of(call).program, back)]
+    return cotangents_of(static, leaves, found)
 
 
 @pull_blocks.defjvp

@@ -24,16 +24,23 @@ def pull_back(
     static: Pulling, leaves: list[Any], state: list[Any], start: Any, stacks: list[Any], cotangents: list[Any]
 ) -> list[Any]:
     """The cotangents of the leaves that move and of the state, from those of the state after the march."""
-    call, tiling, form, pull, names, places = static
+    call, tiling, form, pull, _, _ = static
     made, arrays = pulled_of(call, pull), form.unflatten(leaves)
     held = dict(zip(map(stack_name, made.levels.names), stacks, strict=True))
     given = [*cotangents, *start_sums(made.sums)]
     found = run(call, pull, arrays, given, start + (call.steps - 1), tiling, held, start)
-    back, sums = found[: len(cotangents)], found[len(cotangents) :]
+    return cotangents_of(static, leaves, found)
+
+
+def cotangents_of(static: Pulling, leaves: Sequence[Any], found: Sequence[jax.Array]) -> list[jax.Array]:
+    """Those of the leaves that move and of the state, from the state of a pull: cotangents, and what was added up."""
+    call, _, _, pull, names, places = static
+    sums = pulled_of(call, pull).sums
+    count = len(found) - len(sums)
     like = {name: leaves[place] for name, place in zip(names, places, strict=True)}
     extents = {one.name: one for one in call.structure.extents}
-    moved = gather_sums(made.sums, sums, like, extents, axes_of(call))
-    return [*moved, *without_ghost_rows(layout_of(call).program, back)]
+    moved = gather_sums(sums, found[count:], like, extents, axes_of(call))
+    return [*moved, *without_ghost_rows(layout_of(call).program, found[:count])]
 
 
 @pull_back.defjvp

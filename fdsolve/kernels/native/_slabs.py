@@ -26,7 +26,7 @@ from ._march import (
     num_threads,
     one_level,
     pulled_of,
-    register,
+    register_target,
     shared_arrays,
     shared_cache,
     stack_extents,
@@ -155,5 +155,5 @@ def _generate(call: MarchCall, pull: Pull, levels: Alone, slots: tuple[Slots, Sl
     source = str(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
-    register(target, source, name, key)
+    register_target(target, source, name, key)
     return target
