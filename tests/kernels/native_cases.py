@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import fdsolve as fd
 from fdsolve.kernels import Arrays, get
@@ -68,3 +69,13 @@ class Case:
 def case_of(fields: Any, steps: int | None = None, stepper: Any = None, **parameters: Any) -> Case:
     """The case of some fields."""
     return Case(fd.plan(fields, stepper=stepper, save=fd.final(), kernel="slices", **parameters), steps)
+
+
+def forbid_portable(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> None:
+    """Makes derivatives by the portable kernel an error where these modules ask for them."""
+
+    def refuse(*given: Any) -> Any:
+        raise AssertionError("the portable kernel was asked for a derivative")
+
+    for module in modules:
+        monkeypatch.setattr(module, "portable", refuse)

@@ -17,7 +17,7 @@ from fdsolve.kernels.native._derivative import march
 from fdsolve.kernels.native._march import Tiling
 from fdsolve.schemes import Heun, divergence, laplacian
 
-from .native_cases import Case, case_of
+from .native_cases import Case, case_of, forbid_portable
 
 RANDOM = np.random.default_rng(5)
 Final = Callable[..., Any]
@@ -116,11 +116,7 @@ def compiled_quickly() -> Iterator[None]:
 def portable_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """Derivatives by the portable kernel are an error."""
 
-    def refuse(*given: Any) -> Any:
-        raise AssertionError("the portable kernel was asked for a derivative")
-
-    monkeypatch.setattr(_derivative, "portable", refuse)
-    monkeypatch.setattr(_pull, "portable", refuse)
+    forbid_portable(monkeypatch, _derivative, _pull)
 
 
 def pulled(function: Final, given: list[Any], **options: Any) -> Any:

@@ -17,7 +17,7 @@ from fdsolve.kernels.native._march import Tiling, pulled_of
 from fdsolve.kernels.native._operands import Pull
 from fdsolve.schemes import laplacian
 
-from .native_cases import Case, case_of
+from .native_cases import Case, case_of, forbid_portable
 from .test_native_adjoints import agree, axis, gradient_of, grid, normal, wide
 
 
@@ -33,11 +33,7 @@ def compiled_quickly() -> Iterator[None]:
 def portable_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """Derivatives by the portable kernel are an error."""
 
-    def refuse(*given: Any) -> Any:
-        raise AssertionError("the portable kernel was asked for a derivative")
-
-    for module in (_derivative, _pull, _nested):
-        monkeypatch.setattr(module, "portable", refuse)
+    forbid_portable(monkeypatch, _derivative, _pull, _nested)
 
 
 def leapfrog(rows: int = 141) -> Case:
