@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from llvmlite import binding, ir
 
 from fdsolve.kernels.native import _objects
+from fdsolve.kernels.native._code import VOID, Code, text_of
 from fdsolve.kernels.native._objects import load_function
+from fdsolve.kernels.native._scalar import I64
 
 SOURCE = """
 define i64 @answer(i64 %x) {{
@@ -66,6 +69,25 @@ def test_a_damaged_file_is_made_again(folder: Path, damage: str) -> None:
     kept.write_bytes(contents[damage])
     assert answer(5) == 15
     assert kept.read_bytes() == whole
+
+
+def test_a_loop_over_blocks_is_not_vectorised_in_place_of_the_loop_within(folder: Path) -> None:
+    """What a module says of its loops counts only where it is each loop's own: gathers of strided points else."""
+    module = ir.Module("loops")
+    code = Code(module, "add", VOID, [I64, I64, I64], internal=False)
+    kind, (out, given, size) = ir.FloatType(), code.arguments
+    to, of = code.pointer(out), code.pointer(given)
+    with code.loop(0, size) as block, code.loop(0, 16, vectorised=True) as j:
+        at = code.add(code.mul(block, 16), j)
+        before = code.builder.load(code.builder.gep(to, [at], source_etype=kind), typ=kind)
+        value = code.builder.load(code.builder.gep(of, [at], source_etype=kind), typ=kind)
+        code.builder.store(code.builder.fadd(before, value), code.builder.gep(to, [at], source_etype=kind))
+    code.builder.ret_void()
+    found = binding.parse_assembly(text_of(module))
+    found.verify()
+    loops = [line for line in str(found).splitlines() if "= distinct !{" in line]
+    assert len(loops) == 2
+    assert all(line.split(" = distinct !{")[1].split(",")[0] == line.split(" = ")[0] for line in loops)
 
 
 def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

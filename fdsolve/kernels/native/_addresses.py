@@ -9,7 +9,7 @@ from llvmlite import ir
 from ...planning import Extent
 from ._bundles import Bundle
 from ._code import VOID, Code, Number
-from ._layout import BASE, BLOCK, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, WIDE, Layout, Slots
+from ._layout import APART, BASE, BLOCK, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, WIDE, Layout, Slots
 from ._operands import LEVELS as LEVEL_AXIS
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
@@ -96,7 +96,7 @@ class Addresses:
             self.rows_here.stop,
         )
         enough = code.below(self.schedule.fewest - 1, self.levels)
-        at = code.load(scratch) if self.slots.private else code.round_up(scratch, LINE)
+        at = code.load(scratch) if self.slots.private else code.round_up(scratch, APART)
         for one in self.program.arrays:
             table = code.table(code.mul(count, self.entry // 8))
             self.tables[one.name] = table

@@ -1,5 +1,6 @@
 """A few words over the LLVM builder: whole numbers, memory, loops and branches."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -131,7 +132,7 @@ class Code:
 
     @contextmanager
     def loop(self, start: Number, stop: Number, vectorised: bool = False) -> Iterator[Any]:
-        """for i in range(start, stop)."""
+        """for i in range(start, stop); points that lie beside each other are computed together, or never are."""
         builder = self.builder
         before = builder.block
         body, after = self.function.append_basic_block("loop"), self.function.append_basic_block("after")
@@ -144,9 +145,8 @@ class Code:
         following = builder.add(index, ir.Constant(I64, 1), flags=("nsw",))
         index.add_incoming(following, builder.block)
         branch = builder.cbranch(builder.icmp_signed("<", following, stop), body, after)
-        if vectorised:
-            enable = self.module.add_metadata(["llvm.loop.vectorize.enable", ir.Constant(BOOL, 1)])
-            branch.set_metadata("llvm.loop", self.module.add_metadata([f"loop {len(self.module.metadata)}", enable]))
+        enable = self.module.add_metadata(["llvm.loop.vectorize.enable", ir.Constant(BOOL, vectorised)])
+        branch.set_metadata("llvm.loop", self.module.add_metadata([f"{_LOOP} {len(self.module.metadata)}", enable]))
         builder.position_at_end(after)
 
     @contextmanager
@@ -171,3 +171,12 @@ class Code:
         yield leave
         builder.branch(body)
         builder.position_at_end(after)
+
+
+_LOOP = "loop"
+"""What stands in the metadata of a loop for the metadata itself, which must be their own first entry."""
+
+
+def text_of(module: ir.Module) -> str:
+    """The text of a module; what it says of its loops is each loop's own."""
+    return re.sub(rf'^(!\d+) = !\{{ !"{_LOOP} \d+", ', r"\1 = distinct !{ \1, ", str(module), flags=re.MULTILINE)

@@ -13,6 +13,10 @@ from ._schedule import Schedule
 LINE = 64
 """Bytes of a cache line."""
 
+APART = 256
+"""Bytes; rows of rings lie multiples of it apart. A store whose address ends in the same 12 bits as that of a load a
+little behind it keeps the load waiting, so rows must not lie just before others (modulo 4096)."""
+
 NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, BLOCK, WIDE, WIDTH = (
     8 * k for k in range(15)
 )
@@ -124,11 +128,7 @@ class Layout:
         """Bytes from entry to entry of a ring, along the axes from the second to the last but one."""
         if self.rank == 2:
             return ()
-        pitch = round_up(
-            self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE,
-            LINE,
-        )
-        found = [pitch if pitch % 1024 else pitch + LINE]
+        found = [_spread(self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE)]
         for axis in range(self.rank - 2, 1, -1):
             found.insert(0, found[0] * (self.high(axis) - self.low(axis)))
         return tuple(found)
@@ -145,7 +145,7 @@ class Layout:
     def ring_bytes(self, levels: int) -> int:
         """Bytes of the rings of a tile."""
         rows = sum(self.schedule.rings.values())
-        return rows * self.ring_pitch() * levels + 2 * LINE
+        return rows * self.ring_pitch() * levels + 2 * APART
 
     def beside_bytes(self, levels: int, parts: int) -> int:
         """Bytes of the levels of a tile that stand beside the state's own arrays; none where there are no blocks."""
@@ -155,7 +155,7 @@ class Layout:
         kept = {one.name: kept for one, kept in self.program.state}
         count = sum(depth - kept.get(name, 0) for name, depth in blocks.depths.items())
         rows = -(-self.size(0) // parts) + self.high(0) - self.low(0) - self.size(0) + 2 * self.halo(levels)
-        return count * (rows * self.ring_pitch() + 2 * LINE)
+        return count * (rows * self.ring_pitch() + 2 * APART)
 
     def block_bytes(self, levels: int, width: int) -> int:
         """Bytes that the wavefront of a block has in use: of all arrays the rows of both axes from the newest to the
@@ -170,12 +170,17 @@ class Layout:
         """Bytes from row to row of a ring."""
         inner = self.inner_pitches()
         if inner:
-            return inner[0] * (self.high(1) - self.low(1)) + LINE
-        return round_up(self.item * (self.high(1) - self.low(1)) + LINE, LINE) + LINE
+            return inner[0] * (self.high(1) - self.low(1)) + APART
+        return _spread(self.item * (self.high(1) - self.low(1)) + LINE)
 
     def alignment(self) -> int:
         """The index along the last axis whose entries rings align: that with which rows of the state begin."""
         return -self.program.arrays[0].lower[-1]
+
+
+def _spread(size: int) -> int:
+    """The next odd multiple of `APART`: rows one after the other fall into different sets of a cache."""
+    return round_up(size + APART, 2 * APART) - APART
 
 
 def round_up(number: int, multiple: int) -> int:

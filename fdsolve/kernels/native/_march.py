@@ -21,6 +21,7 @@ from .._march_call import MarchCall
 from ._adjoint import Pulled, adjoint_program, pull_program
 from ._blocks import make_blocks
 from ._bundles import make_bundles
+from ._code import text_of
 from ._handler import write_handler
 from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
@@ -101,19 +102,12 @@ def axes_of(call: MarchCall) -> tuple[str, ...]:
     return call.axes if len(call.axes) > 1 else ("", *call.axes)
 
 
-FEW_PIECES, MANY_UPDATES = 120, 2**22
-"""Pieces of a transpose that are quick to compile; points × levels that repay more."""
-
-
 def refusal(call: MarchCall, kind: Kind = "march") -> str | None:
     """Why there is no code for a march; None if there is."""
     try:
         layout = layout_of(call, kind)
     except Unserved as reason:
         return str(reason)
-    pieces, updates = len(layout.program.operations), call.steps * prod(layout.program.arrays[0].shape)
-    if isinstance(kind, Pull) and pieces > FEW_PIECES and updates < MANY_UPDATES:
-        return f"its transpose has {pieces} pieces, dear to compile for {updates} updates of points"
     least = layout.schedule.least
     if call.steps < least:
         return f"it takes at least {least} levels at a time, and this is {call.steps}"
@@ -138,7 +132,7 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool) -> str:
     extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
     tile = TileWriter(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
     name = write_handler(module, tile, layout, slots)
-    source = str(module)
+    source = text_of(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
     register_target(target, source, name, key)

@@ -7,6 +7,7 @@ from llvmlite import ir
 from ._code import POINTER, VOID, Code, Number
 from ._handler import answer_metadata, data_of, first_of, kept_of, run_tiles, save_halos, write_task, write_worker
 from ._layout import (
+    APART,
     BASE,
     BLOCK,
     DONE,
@@ -113,7 +114,7 @@ def _write_slab(module: ir.Module, tiles: Pair, layout: Layout, slots: Slots, se
     parts, wide, height = (code.load(march, at) for at in (PARTS, WIDE, _HEIGHT))
     start = code.div(code.mul(number, layout.size(0)), parts)
     start = code.choose(code.equal(number, 0), layout.low(0), start)
-    at = code.round_up(code.add(scratch, 8 + 16 * len(slots.stored)), LINE)
+    at = code.round_up(code.add(scratch, 8 + 16 * len(slots.stored)), APART)
     for name in slots.stored:
         one, kept = kept_of(layout, name)
         pitch, entry = layout.pitches(name)[0], slots.private_at(name)
@@ -122,7 +123,7 @@ def _write_slab(module: ir.Module, tiles: Pair, layout: Layout, slots: Slots, se
         code.store(code.sub(at, code.mul(code.add(first, one.lower[0]), pitch)), scratch, entry)
         code.store(level, scratch, entry + 8)
         levels = code.add(code.load(march, STORED), kept)
-        at = code.round_up(code.add(at, code.mul(level, levels)), LINE)
+        at = code.round_up(code.add(at, code.mul(level, levels)), APART)
     code.store(at, scratch)
     code.builder.call(tiles[1], [march, number, scratch])
     code.builder.call(tiles[0], [control, number, scratch])

@@ -19,7 +19,8 @@ from ...stencil import ProfileRead
 from .._level import Arrays
 from .._march_call import MarchCall
 from ._bundles import make_bundles
-from ._layout import LINE, Slots
+from ._code import text_of
+from ._layout import APART, LINE, Slots
 from ._march import (
     axes_of,
     layout_of,
@@ -70,9 +71,9 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     parts = parts if size // parts >= least else size // least // threads * threads
     around = max(one.lower[0] + one.upper[0] for one in forth.program.arrays)
     height = -(-size // parts) + 2 * wide + around
-    stack = sum(LINE + levels * height * forth.pitches(name)[0] for name in names)
+    stack = sum(APART + levels * height * forth.pitches(name)[0] for name in names)
     rings = max(back.ring_bytes(call.steps), forth.ring_bytes(call.steps))
-    return Slabs(parts, wide, height, (LINE * (len(names) + 4) + stack + rings) // LINE + 4)
+    return Slabs(parts, wide, height, (APART * (len(names) + 4) + stack + rings) // LINE + 4)
 
 
 def _read_beside(call: MarchCall, pull: Pull) -> int:
@@ -152,7 +153,7 @@ def _generate(call: MarchCall, pull: Pull, levels: Alone, slots: tuple[Slots, Sl
         time = call.structure.time_axis
         tiles.append(TileWriter(module, layout, own, rows, extents, axes_of(call), time, f"{prefix}_tile").write())
     name = write_slab_handler(module, (tiles[0], tiles[1]), layouts, slots, shared)
-    source = str(module)
+    source = text_of(module)
     key = object_key(source)
     target = f"fdsolve_{key[:32]}"
     register_target(target, source, name, key)
