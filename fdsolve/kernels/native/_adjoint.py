@@ -31,7 +31,7 @@ from ._program import LANES, Operation, Program, Unserved
 from ._scalar import unsupported
 from ._values import Values
 
-MAX_CELLS = 240
+MAX_CELLS = 1500
 """Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
 _TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
@@ -200,7 +200,7 @@ class _Transpose:
                 for axis in range(whole.ndim):
                     cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis])
                                    if whole.start[axis] < c < whole.stop[axis]}  # fmt: skip
-        if prod(len(c) - 1 for c in cuts) > 40 * MAX_CELLS:
+        if prod(len(c) - 1 for c in cuts) > 10 * MAX_CELLS:
             raise Unserved("its transpose has too many pieces")
         spans = [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
         reached = [(term, self._moved(self.source.operations[term.operation].box, term.offset)) for term in terms]

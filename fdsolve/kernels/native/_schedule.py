@@ -8,6 +8,9 @@ e_b + ρ·l ≥ eₐ + o, with ρ rows more for each level.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ...region import Box
 from ._program import Program, Unserved
@@ -97,20 +100,53 @@ def make_schedule(program: Program) -> Schedule:
 def find_edges(program: Program) -> list[Edge]:
     """Who reads what whom writes."""
     found = []
+    writers = _by_array(program)
     for reader, operation in enumerate(program.operations):
         for read in operation.reads:
-            moved = operation.box.shift(read.offset)
-            for writer, other in enumerate(program.operations):
-                if other.array == read.field and boxes_meet(moved, other.box, program.wraps):
-                    found.append(Edge(reader, writer, -read.level, read.offset))
+            if read.field in writers:
+                numbers, boxes = writers[read.field]
+                for k in np.flatnonzero(boxes.meet(operation.box.shift(read.offset), program.wraps)):
+                    found.append(Edge(reader, numbers[k], -read.level, read.offset))
     return found
 
 
 def boxes_meet(a: Box, b: Box, wraps: bool) -> bool:
-    if not wraps:
-        return not a.intersect(b).empty
-    first, second = (Box(box.start[1:], box.stop[1:]) for box in (a, b))
-    return not first.intersect(second).empty
+    """Whether two boxes have points in common; where rows are counted round, any rows may be the same."""
+    first = 1 if wraps else 0
+    sides = zip(a.start[first:], a.stop[first:], b.start[first:], b.stop[first:], strict=True)
+    return all(max(start, low) < min(stop, high) for start, stop, low, high in sides)
+
+
+class _Boxes:
+    """Many boxes, to be asked at once."""
+
+    def __init__(self, boxes: Sequence[Box]):
+        self.starts, self.stops = np.array([box.start for box in boxes]), np.array([box.stop for box in boxes])
+
+    def meet(self, other: Box, wraps: bool) -> Any:
+        """Which of them have points in common with another box."""
+        first = 1 if wraps else 0
+        low = np.maximum(self.starts[:, first:], other.start[first:])
+        return np.all(low < np.minimum(self.stops[:, first:], other.stop[first:]), axis=1)
+
+
+def _by_array(program: Program) -> dict[str, tuple[list[int], _Boxes]]:
+    """The operations that write each array: their numbers and boxes."""
+    numbers: dict[str, list[int]] = {}
+    for number, operation in enumerate(program.operations):
+        numbers.setdefault(operation.array, []).append(number)
+    return {name: (own, _Boxes([program.operations[k].box for k in own])) for name, own in numbers.items()}
+
+
+def _writing_after(program: Program) -> list[tuple[int, int]]:
+    """Pairs of operations of which the first comes later in the list and writes what the second wrote."""
+    return [
+        (later, numbers[k])
+        for numbers, boxes in _by_array(program).values()
+        for later in numbers
+        for k in np.flatnonzero(boxes.meet(program.operations[later].box, program.wraps))
+        if numbers[k] < later
+    ]
 
 
 def least_delays(
@@ -120,7 +156,7 @@ def least_delays(
 
     Along the first axis, what reads a later operation of its own level must come a turn after it.
     """
-    operations = program.operations
+    operations, written = program.operations, _writing_after(program)
     for skew in range(fewest, 4 * MAX_REACH):
         constraints = [
             (
@@ -130,12 +166,7 @@ def least_delays(
             )
             for e in edges
         ]
-        constraints += [
-            (b, a, 0)
-            for b, later in enumerate(operations)
-            for a, before in enumerate(operations[:b])
-            if later.array == before.array and boxes_meet(later.box, before.box, program.wraps)
-        ]
+        constraints += [(later, before, 0) for later, before in written]
         found = _longest(len(operations), constraints)
         if found is not None:
             return skew, tuple(found)
