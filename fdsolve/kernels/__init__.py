@@ -2,8 +2,10 @@
 
 from ._axis_scan import is_plain as is_plain
 from ._axis_scan import scan_axis as scan_axis
+from ._boxes import SMALL as SMALL
 from ._boxes import cut_boxes as cut_boxes
 from ._boxes import join_boxes as join_boxes
+from ._boxes import put_boxes as put_boxes
 from ._choose import Chosen as Chosen
 from ._choose import choose_kernels as choose_kernels
 from ._choose import give_up as give_up

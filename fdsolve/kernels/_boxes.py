@@ -5,6 +5,7 @@ more copy a link, so that a gradient would cost regions × array. These two cost
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import jax
@@ -15,9 +16,15 @@ from jax.interpreters import ad, batching, mlir
 
 from ..region import Box
 
+SMALL = 4
+"""A box is small if it is at most one part in so many of its array."""
+
 _cut = jex.Primitive("fdsolve_cut")
 _cut.multiple_results = True
 _join = jex.Primitive("fdsolve_join")
+_put = jex.Primitive("fdsolve_put")
+_part = jex.Primitive("fdsolve_part")
+_part.multiple_results = True
 
 
 def cut_boxes(array: jax.Array, boxes: Sequence[Box]) -> list[jax.Array]:
@@ -28,6 +35,11 @@ def cut_boxes(array: jax.Array, boxes: Sequence[Box]) -> list[jax.Array]:
 def join_boxes(values: Sequence[jax.Array], boxes: Sequence[Box], shape: tuple[int, ...]) -> jax.Array:
     """An array of zeros with the values added on the boxes; axes after those of the boxes are kept whole."""
     return _join.bind(*values, boxes=tuple(boxes), shape=tuple(shape), lead=0)
+
+
+def put_boxes(array: jax.Array, values: Sequence[jax.Array], boxes: Sequence[Box]) -> jax.Array:
+    """The array with the values on the boxes, no two of which have points in common."""
+    return _put.bind(array, *values, boxes=tuple(boxes), lead=0)
 
 
 def _window(box: Box, shape: tuple[int, ...], lead: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -41,15 +53,50 @@ def _run_cut(array: jax.Array, *, boxes: tuple[Box, ...], lead: int) -> list[jax
 
 
 def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int) -> jax.Array:
-    total = jnp.zeros(shape, values[0].dtype)
-    done: list[Box] = []
-    for value, box in zip(values, boxes, strict=True):
+    """Large boxes are summed up in one loop over all entries, small ones added where they are."""
+    size, zero = prod(shape[lead:]), jnp.zeros((), values[0].dtype)
+    large = [_is_large(value, lead, size) for value in values]
+    total, apart = jnp.zeros(shape, zero.dtype), True
+    for value, box in ((v, b) for v, b, whole in zip(values, boxes, large, strict=True) if whole):
         start, stop = _window(box, shape, lead)
-        if any(not box.intersect(other).empty for other in done):
+        padded = lax.pad(value, zero, [(a, n - b, 0) for a, b, n in zip(start, stop, shape, strict=True)])
+        total, apart = (padded if apart else total + padded), False
+    done: list[Box] = []
+    for value, box in ((v, b) for v, b, whole in zip(values, boxes, large, strict=True) if not whole):
+        start, stop = _window(box, shape, lead)
+        if not apart or any(not box.intersect(other).empty for other in done):
             value = value + lax.slice(total, start, stop)
         total = lax.dynamic_update_slice(total, value, start)
         done.append(box)
     return total
+
+
+def _is_large(value: jax.Array, lead: int, size: int) -> bool:
+    return prod(value.shape[lead:]) * SMALL > size
+
+
+def _run_put(array: jax.Array, *values: jax.Array, boxes: tuple[Box, ...], lead: int) -> jax.Array:
+    for value, box in zip(values, boxes, strict=True):
+        array = lax.dynamic_update_slice(array, value, _window(box, array.shape, lead)[0])
+    return array
+
+
+def _run_part(array: jax.Array, *, boxes: tuple[Box, ...], lead: int) -> list[jax.Array]:
+    """The array with zeros on the boxes, and what stood there; that is taken out first, so that nothing is copied."""
+    array, parts = lax.optimization_barrier((array, _run_cut(array, boxes=boxes, lead=lead)))
+    return [_run_put(array, *map(jnp.zeros_like, parts), boxes=boxes, lead=lead), *parts]
+
+
+def _put_transpose(cotangent: Any, *given: Any, **parameters: Any) -> list[Any]:
+    moves = [ad.is_undefined_primal(one) for one in given]
+    if isinstance(cotangent, ad.Zero):
+        return [ad.Zero(one.aval) if moved else None for one, moved in zip(given, moves, strict=True)]
+    found = _part.bind(cotangent, **parameters) if moves[0] else [None, *_cut.bind(cotangent, **parameters)]
+    return [one if moved else None for one, moved in zip(found, moves, strict=True)]
+
+
+def _part_transpose(cotangents: Any, array: Any, **parameters: Any) -> list[Any]:
+    return [_put.bind(*map(ad.instantiate_zeros, cotangents), **parameters)]
 
 
 def _cut_transpose(cotangents: Any, array: Any, *, boxes: tuple[Box, ...], lead: int) -> list[Any]:
@@ -85,13 +132,36 @@ def _cut_batch(arguments: Any, dims: Any, *, boxes: tuple[Box, ...], lead: int) 
 def _join_batch(
     arguments: Any, dims: Any, *, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int
 ) -> tuple[Any, int]:
+    moved = _leading(arguments, dims)
+    shape = (moved[0].shape[0], *shape)
+    return _join.bind(*moved, boxes=boxes, shape=shape, lead=lead + 1), 0
+
+
+def _put_jvp(primals: Any, tangents: Any, **parameters: Any) -> tuple[Any, Any]:
+    return _put.bind(*primals, **parameters), _put.bind(*map(ad.instantiate_zeros, tangents), **parameters)
+
+
+def _part_jvp(primals: Any, tangents: Any, **parameters: Any) -> tuple[Any, Any]:
+    return _part.bind(*primals, **parameters), _part.bind(*map(ad.instantiate_zeros, tangents), **parameters)
+
+
+def _put_batch(arguments: Any, dims: Any, *, boxes: tuple[Box, ...], lead: int) -> tuple[Any, int]:
+    return _put.bind(*_leading(arguments, dims), boxes=boxes, lead=lead + 1), 0
+
+
+def _part_batch(arguments: Any, dims: Any, *, boxes: tuple[Box, ...], lead: int) -> tuple[Any, Any]:
+    array = jnp.moveaxis(arguments[0], dims[0], 0)
+    return _part.bind(array, boxes=boxes, lead=lead + 1), [0] * (len(boxes) + 1)
+
+
+def _leading(arguments: Any, dims: Any) -> list[jax.Array]:
+    """All arguments with the batch as their first axis."""
     pairs = list(zip(arguments, dims, strict=True))
     size = next(value.shape[dim] for value, dim in pairs if dim is not None)
-    moved = [
+    return [
         jnp.broadcast_to(value, (size, *value.shape)) if dim is None else jnp.moveaxis(value, dim, 0)
         for value, dim in pairs
     ]
-    return _join.bind(*moved, boxes=boxes, shape=(size, *shape), lead=lead + 1), 0
 
 
 def _define(primitive: Any, run: Any, jvp: Any, transpose: Any, batch: Any) -> None:
@@ -113,3 +183,5 @@ def _define(primitive: Any, run: Any, jvp: Any, transpose: Any, batch: Any) -> N
 
 _define(_cut, _run_cut, _cut_jvp, _cut_transpose, _cut_batch)
 _define(_join, _run_join, _join_jvp, _join_transpose, _join_batch)
+_define(_put, _run_put, _put_jvp, _put_transpose, _put_batch)
+_define(_part, _run_part, _part_jvp, _part_transpose, _part_batch)

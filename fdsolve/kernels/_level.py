@@ -1,6 +1,6 @@
 """The values known while one level is computed, and how operands are taken from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,9 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..planning import Structure
+from ..planning import Piece, Structure
 from ..region import Box
 from ..stencil import Operand, ProfileRead, StateRead, Traced
+from ._boxes import SMALL, cut_boxes
+
+MANY = 8
+"""So many small boxes, and with them all others, are cut out of an array together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +36,8 @@ class Level:
     `current` holds padded arrays by field, `older[name][0]` the level before; `number` is the level's index and
     `fraction` how far a stage lies from the level before (1.0) to it; arrays along time are interpolated between.
     `spare` holds arrays whose values are no longer needed, for the new level to be written into; `systems`, by stage,
-    what was made ready to solve it, `reports` how solving it went.
+    what was made ready to solve it, `reports` how solving it went. `cuts` holds boxes of arrays that were cut out
+    together, by what is read and where.
     """
 
     structure: Structure
@@ -45,6 +50,44 @@ class Level:
     spare: Mapping[str, jax.Array] = field(default_factory=dict)
     systems: Mapping[Any, Any] = field(default_factory=dict)
     reports: Mapping[Any, Any] = field(default_factory=dict)
+    cuts: Mapping[Any, jax.Array] = field(default_factory=dict)
+
+    def with_cuts(self, pieces: Sequence[Piece], axes: tuple[str, ...], now: bool = False) -> "Level":
+        """The level with what pieces read cut out together, of levels before and profiles, where many small boxes are
+        read; `now`: of the level itself too, of which nothing changes meanwhile.
+
+        Many slices of an array, one by one, transpose to as many sums over all of it.
+        """
+        wanted: dict[Any, tuple[jax.Array, dict[Box, Box]]] = {}
+        for piece in pieces:
+            for key, array, origin, at in self._reads_of(piece, axes, now):
+                here = at.shift(tuple(-o for o in origin))
+                inside = all(a >= 0 and b <= n for a, b, n in zip(here.start, here.stop, array.shape, strict=True))
+                if inside and jnp.issubdtype(array.dtype, jnp.inexact):
+                    wanted.setdefault(key, (array, {}))[1][at] = here
+        cuts = {}
+        for key, (array, boxes) in wanted.items():
+            if sum(box.size * SMALL <= array.size for box in boxes.values()) >= MANY:
+                found = cut_boxes(array, list(boxes.values()))
+                cuts |= {(key, at): part for at, part in zip(boxes, found, strict=True)}
+        return replace(self, cuts=cuts) if cuts else self
+
+    def _reads_of(
+        self, piece: Piece, axes: tuple[str, ...], now: bool
+    ) -> Iterator[tuple[Any, jax.Array, tuple[int, ...], Box]]:
+        """What a piece reads of arrays: a key, the array, the index where it begins, and where it is read."""
+        structure = self.structure
+        numbers = [piece.rule, *([] if piece.predicate is None else [piece.predicate])]
+        for operand in (operand for number in numbers for operand in structure.rules[number].operands):
+            if isinstance(operand, StateRead) and (operand.level < 0 or now):
+                key, origin = (operand.field, operand.level), structure.array(operand.field).origin
+                yield key, self._array_of(operand), origin, piece.box.shift(operand.offset)
+            elif isinstance(operand, ProfileRead) and structure.time_axis not in operand.axes:
+                at = _moved(operand.axes, operand.offset, piece.box, axes)
+                yield operand.name, self.arrays.profiles[operand.name], structure.extent(operand.name).origin, at
+
+    def _array_of(self, read: StateRead) -> jax.Array:
+        return self.current[read.field] if read.level == 0 else self.older[read.field][-read.level - 1]
 
     def with_current(self, name: str, array: jax.Array) -> "Level":
         """The level with one field's array replaced."""
@@ -63,9 +106,11 @@ class Level:
         return value, (False,) * len(axes)
 
     def _take_state(self, read: StateRead, box: Box) -> jax.Array:
-        storage = self.structure.array(read.field)
-        array = self.current[read.field] if read.level == 0 else self.older[read.field][-read.level - 1]
-        return take_box(array, storage.origin, box.shift(read.offset))
+        at = box.shift(read.offset)
+        cut = self.cuts.get(((read.field, read.level), at))
+        if cut is not None:
+            return cut
+        return take_box(self._array_of(read), self.structure.array(read.field).origin, at)
 
     def _take_profile(self, read: ProfileRead, box: Box, axes: tuple[str, ...]) -> tuple[jax.Array, tuple[bool, ...]]:
         array, extent = self.arrays.profiles[read.name], self.structure.extent(read.name)
@@ -73,10 +118,9 @@ class Level:
         if names and names[0] == self.structure.time_axis:
             array = self._at_time(array, offset[0] - origin[0])
             names, origin, offset = names[1:], origin[1:], offset[1:]
-        ranges = {axis: (a, b) for axis, a, b in zip(axes, box.start, box.stop, strict=True)}
-        start = tuple(ranges[axis][0] + o for axis, o in zip(names, offset, strict=True))
-        stop = tuple(ranges[axis][1] + o for axis, o in zip(names, offset, strict=True))
-        return take_box(array, origin, Box(start, stop)), tuple(axis in names for axis in axes)
+        at, flags = _moved(names, offset, box, axes), tuple(axis in names for axis in axes)
+        cut = self.cuts.get((read.name, at))
+        return (take_box(array, origin, at) if cut is None else cut), flags
 
     def _at_time(self, array: jax.Array, offset: int) -> jax.Array:
         here = lax.dynamic_index_in_dim(array, self.number + offset, keepdims=False)
@@ -86,6 +130,13 @@ class Level:
         before = lax.dynamic_index_in_dim(array, jnp.maximum(self.number + offset - 1, 0), keepdims=False)
         share = jnp.asarray(self.fraction, here.dtype)
         return before * (1 - share) + here * share
+
+
+def _moved(names: tuple[str, ...], offset: tuple[int, ...], box: Box, axes: tuple[str, ...]) -> Box:
+    """Where an array along some of the axes is read at the points of a box."""
+    ranges = {axis: (a, b) for axis, a, b in zip(axes, box.start, box.stop, strict=True)}
+    start = tuple(ranges[axis][0] + o for axis, o in zip(names, offset, strict=True))
+    return Box(start, tuple(ranges[axis][1] + o for axis, o in zip(names, offset, strict=True)))
 
 
 def take_box(array: jax.Array, origin: tuple[int, ...], box: Box) -> jax.Array:

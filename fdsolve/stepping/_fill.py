@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Level, place, solve_recurrence, sweep, sweep_points, write
-from ..planning import Array, Parallel, PhaseStructure, Solve, Stage, Structure, Sweep
+from ..kernels import SMALL, Level, evaluate, place, put_boxes, solve_recurrence, sweep, sweep_points, write
+from ..planning import Array, Parallel, PhaseStructure, Piece, Solve, Stage, Structure, Sweep
+from ..region import Box
 from ..schemes import Walls
 from ._state import Levels
 from ._systems import solve_stage
@@ -42,8 +44,10 @@ def _run(
     axes: tuple[str, ...],
     walls: Walls | None,
 ) -> Level:
-    for stage in stages:
-        if isinstance(stage, Solve):
+    for stage in _grouped(structure, stages):
+        if isinstance(stage, list):
+            level = _set_together(structure, stage, needs_base, level, axes, walls)
+        elif isinstance(stage, Solve):
 
             def inner(level: Level, stage: Solve = stage) -> Level:
                 return _run(structure, stage.inner, needs_base | set(stage.fields), level, axes, walls)
@@ -51,21 +55,74 @@ def _run(
             level, report = solve_stage(stage, level, axes, inner)
             level = replace(level, reports={**level.reports, stage: report})
         elif isinstance(stage, Parallel):
-            level = _set(structure, stage, needs_base, level, axes, walls)
+            level = _set(structure, stage.piece, needs_base, level, axes, walls)
         else:
             level = _swept(structure, stage, needs_base, level, axes)
     return level
 
 
-def _set(
+def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list[Piece]]:
+    """The stages; small boxes of one field that come one after the other, apart from each other, none of which reads
+    another, are one: each by itself would cost a gradient a copy of the field's array."""
+    found: list[Stage | list[Piece]] = []
+    for stage in stages:
+        if not isinstance(stage, Parallel) or not _is_small(structure, stage.piece):
+            found.append(stage)
+            continue
+        piece, last = stage.piece, found[-1] if found else None
+        touched = [piece.box, *_read_now(structure, piece)]
+        beside = isinstance(last, list) and all(box.intersect(one.box).empty for box in touched for one in last)
+        if isinstance(last, list) and beside and last[0].field == piece.field:
+            last.append(piece)
+        else:
+            found.append([piece])
+    return found
+
+
+def _is_small(structure: Structure, piece: Piece) -> bool:
+    """Whether a piece sets all points of a box that is small beside its array."""
+    whole = piece.mask is None and piece.predicate is None and piece.operation is None and not piece.adds
+    return whole and piece.box.size * SMALL <= prod(structure.array(piece.field).padded_shape)
+
+
+def _read_now(structure: Structure, piece: Piece) -> list[Box]:
+    """The boxes of its own field that a piece reads at the level itself."""
+    reads = structure.rules[piece.rule].reads
+    return [piece.box.shift(read.offset) for read in reads if read.field == piece.field and read.level == 0]
+
+
+def _set_together(
     structure: Structure,
-    stage: Parallel,
+    pieces: Sequence[Piece],
     needs_base: set[str],
     level: Level,
     axes: tuple[str, ...],
     walls: Walls | None,
 ) -> Level:
-    piece = stage.piece
+    """Sets boxes of one field that do not depend on each other."""
+    if len(pieces) == 1:
+        return _set(structure, pieces[0], needs_base, level, axes, walls)
+    name = pieces[0].field
+    storage, target = structure.array(name), level.current.get(name, level.spare.get(name))
+    timed = walls if name in needs_base else None
+    values = [
+        evaluate(level, piece, axes)
+        if timed is None or not structure.is_timed(piece)
+        else timed_value(level, piece, axes, timed)
+        for piece in pieces
+    ]
+    boxes = [piece.box.shift(tuple(-o for o in storage.origin)) for piece in pieces]
+    return level.with_current(name, put_boxes(_empty(storage) if target is None else target, values, boxes))
+
+
+def _set(
+    structure: Structure,
+    piece: Piece,
+    needs_base: set[str],
+    level: Level,
+    axes: tuple[str, ...],
+    walls: Walls | None,
+) -> Level:
     storage, target = structure.array(piece.field), level.current.get(piece.field)
     if walls is not None and piece.field in needs_base and structure.is_timed(piece):
         array = place(level, piece, axes, target, storage, timed_value(level, piece, axes, walls))

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 
 from ..kernels import Arrays, Level
-from ..planning import PhaseStructure, Structure
+from ..planning import Parallel, PhaseStructure, Structure
 from ._fill import complete, spares
 from ._logs import Log, updated
 from ._state import State
@@ -35,6 +35,7 @@ def make_level(
     if not phase.rates:
         spare = spares(structure, state.levels)
         level = Level(structure, arrays, {}, state.levels, number, 1.0, time_of(arrays, number), spare, systems)
+        level = level.with_cuts([stage.piece for stage in phase.stages if isinstance(stage, Parallel)], axes)
         level = complete(structure, phase, level, axes)
         return level.current, state.memory, updated(structure, state.logs, level.reports, number)
     assert structure.stepper is not None

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Arrays, Level, evaluate, selector, take_box
+from ..kernels import Arrays, Level, evaluate, put_boxes, selector, take_box
 from ..planning import PhaseStructure, Structure
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
@@ -109,6 +109,7 @@ class System(AbstractSystem):
     def _slopes(self, level: Level, part: Part, value: Evaluate = evaluate) -> Values:
         """du/dt on every given box: the pieces that define it, then those that add to it; `value` is that of one."""
         structure, result = self.structure, {}
+        level = level.with_cuts(self.phase.rates, self.axes, now=True)
         for name, boxes in self.phase.given:
             pieces = [
                 p
@@ -120,7 +121,7 @@ class System(AbstractSystem):
         return result
 
     def _slope(self, level: Level, pieces: list[Any], box: Box, evaluate: Evaluate) -> jax.Array:
-        total = None
+        total, waiting = None, {}
         for piece in pieces:
             common = piece.box.intersect(box)
             if common.empty:
@@ -128,8 +129,14 @@ class System(AbstractSystem):
             value = evaluate(level, piece, self.axes)
             held = selector(level, piece, self.axes, piece.box)
             value = take_box(value, piece.box.start, common)
+            if any(not common.intersect(other).empty for other in waiting):
+                total, waiting = _put(total, waiting, box), {}
+            if held is None and not piece.adds:
+                waiting[common] = value
+                continue
             held = None if held is None else take_box(held, piece.box.start, common)
-            total = _merge(total, value, held, piece.adds, common, box)
+            total, waiting = _merge(_put(total, waiting, box), value, held, piece.adds, common, box), {}
+        total = _put(total, waiting, box)
         if total is None:  # a part of the rates that has none here
             return jnp.zeros(box.shape, self.structure.array(pieces[0].field).dtype)
         return total
@@ -152,11 +159,18 @@ class System(AbstractSystem):
         return result
 
 
+def _put(total: jax.Array | None, waiting: dict[Box, jax.Array], box: Box) -> jax.Array | None:
+    """What holds on a box so far, with values on boxes within it that have no points in common."""
+    if not waiting or box in waiting:
+        return waiting.get(box, total)
+    values = list(waiting.values())
+    total = jnp.zeros(box.shape, values[0].dtype) if total is None else total
+    return put_boxes(total, values, [one.shift(tuple(-o for o in box.start)) for one in waiting])
+
+
 def _merge(
     total: jax.Array | None, value: jax.Array, held: jax.Array | None, adds: bool, common: Box, box: Box
 ) -> jax.Array:
-    if total is None and common == box and held is None:
-        return value
     if total is None:
         total = jnp.zeros(box.shape, value.dtype)
     below = take_box(total, box.start, common)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fdsolve.kernels import cut_boxes, join_boxes
+from fdsolve.kernels import cut_boxes, join_boxes, put_boxes
 from fdsolve.region import Box
 
 OVERLAPPING = (Box((0, 1), (3, 3)), Box((2, 0), (5, 2)))
@@ -24,6 +24,19 @@ def by_slices(array, places):
     total = jnp.zeros((8, 5))
     for value, box in zip((first**2, first * second), places, strict=True):
         total = total.at[box.slices((0, 0))].add(value)
+    return (total**2).sum()
+
+
+def by_put(array, places):
+    first, second = array[0:3, 1:3], array[2:5, 0:2]
+    return (put_boxes(jnp.pad(array, [(0, 3), (0, 1)]), [first**2, first * second], places) ** 2).sum()
+
+
+def by_updates(array, places):
+    first, second = array[0:3, 1:3], array[2:5, 0:2]
+    total = jnp.pad(array, [(0, 3), (0, 1)])
+    for value, box in zip((first**2, first * second), places, strict=True):
+        total = total.at[box.slices((0, 0))].set(value)
     return (total**2).sum()
 
 
@@ -46,6 +59,33 @@ TRANSFORMS = {
 def test_boxes_are_slices(name, places):
     found, expected = (TRANSFORMS[name](lambda a, f=f: f(a, places)) for f in (by_boxes, by_slices))
     assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_boxes_put_at_once_are_updates_one_by_one(name):
+    found, expected = (TRANSFORMS[name](lambda a, f=f: f(a, APART)) for f in (by_put, by_updates))
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_large_boxes_and_small_ones_join():
+    boxes = (Box((0, 0), (7, 8)), Box((1, 0), (8, 8)), Box((0, 3), (2, 4)), Box((1, 2), (3, 4)))
+    values = [jnp.cos(jnp.arange(1.0 + box.size)[1:]).reshape(box.shape) for box in boxes]
+    expected = np.zeros((8, 8))
+    for value, box in zip(values, boxes, strict=True):
+        expected[box.slices((0, 0))] += value
+    assert_allclose(join_boxes(values, boxes, (8, 8)), expected, rtol=1e-14)
+
+
+def test_values_put_on_what_does_not_move_and_the_other_way_round():
+    array, values = jnp.ones((8, 5)), [jnp.full(box.shape, 2.0) for box in APART]
+    weights = jnp.cos(jnp.arange(40.0)).reshape(8, 5)
+    of_values = jax.grad(lambda v: (put_boxes(array, v, APART) * weights).sum())(values)
+    for found, box in zip(of_values, APART, strict=True):
+        assert_allclose(found, weights[box.slices((0, 0))])
+    of_array = jax.grad(lambda a: (put_boxes(a, values, APART) * weights).sum())(array)
+    assert_allclose(of_array, put_boxes(weights, [jnp.zeros(box.shape) for box in APART], APART))
+    moved = jax.vmap(lambda a: put_boxes(a, values, APART))(jnp.stack([array, 3 * array]))
+    assert_allclose(moved.sum((1, 2)), [28 + 2 * 12, 3 * 28 + 2 * 12])
 
 
 def test_one_of_two_boxes_used_and_one_batched():

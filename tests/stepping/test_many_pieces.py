@@ -1,0 +1,64 @@
+"""Gradients by the portable kernel where walls make many pieces: no array a read, and the same numbers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.schemes import Euler, laplacian
+
+AXIS = fd.Axis(0.0, 1.0, num=23)
+RNG = np.random.default_rng(3)
+FIELD = jnp.asarray(1 + 0.1 * RNG.standard_normal((23, 23)))
+
+
+def walled(u: fd.Field) -> fd.Field:
+    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = 0.1
+    return u
+
+
+def wave() -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.05, num=7), x=AXIS, y=AXIS))
+    u[...] = lambda u, dt, c: 2 * u["t-1"] - u["t-2"] + dt**2 * c * laplacian(u, order=4, at="t-1") * u["t-1"]
+    u[[0, 1]] = lambda x, y: jnp.sin(7 * x * y)
+    return walled(u)
+
+
+def heat() -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1e-4, num=7), x=AXIS, y=AXIS))
+    u[...] = fd.rate(lambda u, c: c * laplacian(u, order=4) * (1 + u))
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    return walled(u)
+
+
+CASES: dict[str, tuple[Any, Any]] = {"wave": (wave, None), "heat": (heat, Euler())}
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """Those of a jaxpr and of all within it."""
+    for one in jaxpr.eqns:
+        yield one
+        for inner in jax.tree.leaves(list(one.params.values()), is_leaf=lambda p: isinstance(p, jex.ClosedJaxpr)):
+            if hasattr(inner, "eqns") or isinstance(inner, jex.ClosedJaxpr):
+                yield from equations(getattr(inner, "jaxpr", inner))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_pieces_cost_no_array_each(name: str) -> None:
+    make, stepper = CASES[name]
+    u = make()
+
+    def loss(c: Any) -> Any:
+        return jnp.sum(fd.solve(u, c=c, stepper=stepper, save=fd.final(), kernel="slices").final["u"] ** 2)
+
+    found = list(equations(jax.make_jaxpr(jax.grad(loss))(FIELD).jaxpr))
+    names = {one.primitive.name for one in found}
+    whole = [one for one in found if one.primitive.name == "pad" and min(one.outvars[0].aval.shape, default=0) >= 23]
+    assert {"fdsolve_cut", "fdsolve_join"} <= names
+    assert len(whole) <= 20  # of 25 pieces with 9 reads and more each
+    assert fd.check_gradient(loss, FIELD)
