@@ -156,6 +156,12 @@ def dates(count: int) -> np.ndarray:
     return np.datetime64("2016-01-01", "ns") + np.arange(count) * np.timedelta64(1, "D")
 
 
+def dated() -> fd.Grid:
+    """Five days."""
+    time = fd.Time(0.0, 4.0, num=5, since="2016-01-01", units="days")
+    return fd.Grid(t=time, x=fd.Axis(0.0, 1.0, num=6))
+
+
 ON = "Rule `DataArray(x)` on u[0]"
 RESAMPLE = "To resample it linearly write fd.interpolate(dataarray)."
 DATAARRAYS = {
@@ -198,6 +204,27 @@ DATAARRAYS = {
         "when "
         'its time 0 is, got Time(0.0, 1.0, num=5). Give it `since=`, as in `since="2016-06-01"`.',
         with_line(dict(x=0), line(dates(5), "t")),
+    ),
+    "a record of dates that ends too soon": undeclared(
+        "Rule `DataArray(t)` on u[dict(x=0)]: fd.interpolate does not extrapolate: axis `t` runs from 2016-01-01 to "
+        "2016-01-05, the DataArray from 2016-01-01 to 2016-01-03.",
+        with_line(dict(x=0), fd.interpolate(line(dates(3), "t")), grid=dated()),
+    ),
+    "a record of other dates": undeclared(
+        "Rule `DataArray(t)` on u[dict(x=0)]: the DataArray has no entry at t = 2016-01-04 (its `t` runs from "
+        "2016-01-01 to 2016-01-03 with 3 entries, the axis from 2016-01-01 to 2016-01-05 with 5); 2 of the region's 5 "
+        "coordinates differ. It does not reach them: give it these coordinates as well, or assign to a region that "
+        "it covers.",
+        with_line(dict(x=0), line(dates(3), "t"), grid=dated()),
+    ),
+    "a date twice": undeclared(
+        "Rule `DataArray(t)` on u[dict(x=0)]: the DataArray has 2016-01-03 twice among its coordinates along `t`; give "
+        "each coordinate once.",
+        with_line(dict(x=0), line(dates(5)[[0, 1, 2, 2, 4]], "t"), grid=dated()),
+    ),
+    "save at a date outside": undeclared(
+        "save=fd.at(...): the time 2016-02-01 lies outside the time axis, 2016-01-01 to 2016-01-05.",
+        ruled(keep, grid=dated(), save=fd.at(["2016-02-01"])),
     ),
     "datetimes in space": undeclared(
         f"{ON}: axis `x` is no time axis, but the DataArray has datetimes on it.",

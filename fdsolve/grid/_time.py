@@ -104,7 +104,7 @@ class Time:
         6
         """
         indices = np.arange(self.num)
-        return match(self._number(value), self.points, self._spacing, indices, "time level", self._show(value))
+        return match(self._number(value), self.points, self._spacing, indices, "time level", self.text_like(value))
 
     def indices_between(self, lower: Any, upper: Any) -> tuple[int, int]:
         """`start, stop` of the levels from `lower` to `upper`, both included to 1e-6 of a step.
@@ -116,7 +116,17 @@ class Time:
         (1, 4)
         """
         ends = self._end(lower), self._end(upper)
-        return match_between(ends, self.points, self._spacing, self._show(lower if upper is None else upper))
+        return match_between(ends, self.points, self._spacing, self.text_like(lower if upper is None else upper))
+
+    def text_like(self, value: Any) -> Callable[[float], str]:
+        """How messages write times on this axis: as datetimes where `value` is one or an array of them, or as numbers.
+
+        >>> Time(0, 24, num=25, since="2016-06-01", units="h").text_like("2016-07-01")(30)
+        '2016-06-02T06:00'
+        """
+        if value is None or not _is_datetime(value):
+            return to_text
+        return lambda number: _date_text((self._origin + to_offsets(np.array([number], float), self._unit))[0])
 
     @property
     def _spacing(self) -> Float64[np.ndarray, " num"]:
@@ -138,11 +148,6 @@ class Time:
 
     def _end(self, value: Any) -> float | None:
         return None if value is None else self._number(value)
-
-    def _show(self, value: Any) -> Callable[[float], str]:
-        if value is None or not _is_datetime(value):
-            return to_text
-        return lambda number: _date_text((self._origin + to_offsets(np.array([number]), self._unit))[0])
 
     def __repr__(self) -> str:
         parts = [f"{self.start}, {self.stop}, num={self.num}"]

@@ -1,5 +1,6 @@
 """Where observations lie in the arrays of a solution: indices and shares along each axis."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -27,8 +28,10 @@ class Along:
     period: float | None
     counted: bool = False
 
-    def locate(self, values: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-        """The point below each value, and the share of the one above."""
+    def locate(
+        self, values: np.ndarray, what: str, text: Callable[[float], str] = "{:g}".format
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The point below each value, and the share of the one above; `text` writes coordinates in messages."""
         points = self.points
         if self.period is not None:
             values = points[0] + (values - points[0]) % self.period
@@ -38,9 +41,10 @@ class Along:
         outside = (values < points[0] - slack[0]) | (values > points[-1] + slack[1])
         if outside.any():
             hint = "; save those times" if self.name != "receiver" and points.size == 1 else ""
+            first, last, wrong = (text(one) for one in (points[0], points[-1], values[outside][0]))
             raise DeclarationError(
                 f"{what}: {int(outside.sum())} observations lie outside axis `{self.name}`, where the solution has "
-                f"{points[0]:g} to {points[-1]:g}{hint}; the first at {values[outside][0]:g}. Leave them out."
+                f"{first} to {last}{hint}; the first at {wrong}. Leave them out."
             )
         if points.size == 1:
             return np.zeros(values.shape, int), np.zeros(values.shape)
@@ -59,6 +63,7 @@ class Places:
 
     lines: tuple[Along, ...]
     values: tuple[np.ndarray | None, ...]
+    texts: tuple[Callable[[float], str], ...]
     lower: tuple[np.ndarray, ...]
     shares: tuple[np.ndarray, ...]
 
@@ -98,8 +103,8 @@ class Places:
 
     def show(self, number: int) -> str:
         """A place, for messages."""
-        known = zip(self.lines, self.values, strict=True)
-        return ", ".join(f"{line.name}={value[number]:g}" for line, value in known if value is not None)
+        known = zip(self.lines, self.values, self.texts, strict=True)
+        return ", ".join(f"{line.name}={text(value[number])}" for line, value, text in known if value is not None)
 
 
 def lines_of(solution: Solution, name: str) -> list[Along]:
@@ -117,15 +122,16 @@ def lines_of(solution: Solution, name: str) -> list[Along]:
 def find_places(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, grid: Grid, what: str) -> Places:
     """Where the observations that count lie."""
     _check_dims(observed, lines, what)
-    values, lower, shares = [], [], []
+    values, texts, lower, shares = [], [], [], []
     for line in lines:
-        found = _coordinates(observed, line, kept, grid, what)
+        found, text = _coordinates(observed, line, kept, grid, what)
         values.append(found)
+        texts.append(text)
         at = np.full(int(kept.sum()), line.points[0]) if found is None else found
-        index, share = line.locate(at, what)
+        index, share = line.locate(at, what, text)
         lower.append(index)
         shares.append(share)
-    return Places(tuple(lines), tuple(values), tuple(lower), tuple(shares))
+    return Places(tuple(lines), tuple(values), tuple(texts), tuple(lower), tuple(shares))
 
 
 def _check_dims(observed: xr.DataArray, lines: list[Along], what: str) -> None:
@@ -146,16 +152,19 @@ def _names(line: Along) -> tuple[str, str]:
     return line.name, f"{line.name}_face"
 
 
-def _coordinates(observed: xr.DataArray, line: Along, kept: np.ndarray, grid: Grid, what: str) -> np.ndarray | None:
-    """The coordinates of the observations that count along one axis; None where they need none."""
+def _coordinates(
+    observed: xr.DataArray, line: Along, kept: np.ndarray, grid: Grid, what: str
+) -> tuple[np.ndarray | None, Callable[[float], str]]:
+    """The coordinates of the observations that count along one axis, None where they need none; how to write them."""
     name = next((name for name in _names(line) if name in observed.coords), None)
+    text: Callable[[float], str] = "{:g}".format
     sizes = dict(zip(observed.dims, observed.shape, strict=True))
     if name is not None:
         variable = observed.coords[name].variable
     elif line.counted and line.name in observed.dims:
         variable = xr.Variable((line.name,), np.arange(sizes[line.name], dtype=float))
     elif line.points.size == 1:
-        return None
+        return None, text
     else:
         raise DeclarationError(
             f"{what}: the observations have no coordinate `{line.name}`, of which the solution has {line.points.size} "
@@ -165,8 +174,9 @@ def _coordinates(observed: xr.DataArray, line: Along, kept: np.ndarray, grid: Gr
     if values.dtype.kind in "MOUS":
         if line.name != grid.time_name or grid.time is None:
             raise DeclarationError(f"{what}: the coordinate `{line.name}` is numbers, got dtype {values.dtype}.")
+        text = grid.time.text_like(np.datetime64(0, "ns"))
         values = grid.time.to_number(values)
     values = values.astype(float)
     if not np.isfinite(values).all():
         raise DeclarationError(f"{what}: the coordinate `{line.name}` is not finite where there are observations.")
-    return values
+    return values, text

@@ -1,6 +1,7 @@
 """DataArrays matched to the axes of the grid by dimension name and coordinate, or resampled to them."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -124,13 +125,20 @@ def _as_numbers(coordinates: np.ndarray, layout: Layout, name: str, what: str) -
             f"datetimes "
             f"are wanted."
         )
+    text = _text(coordinates, layout, name)
     once, counts = np.unique(numbers, return_counts=True)
     if not np.isfinite(numbers).all() or (counts > 1).any():
-        wrong = f"{once[counts > 1][0]:g} twice" if np.isfinite(numbers).all() else "nan or inf"
+        wrong = f"{text(once[counts > 1][0])} twice" if np.isfinite(numbers).all() else "nan or inf"
         raise DeclarationError(
             f"{what}: the DataArray has {wrong} among its coordinates along `{name}`; give each coordinate once."
         )
     return numbers
+
+
+def _text(coordinates: np.ndarray, layout: Layout, name: str) -> Callable[[float], str]:
+    """How messages write coordinates along an axis: as these are."""
+    owner = layout.grid.axes[name]
+    return owner.text_like(coordinates) if isinstance(owner, Time) else "{:g}".format
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +146,7 @@ class _Line:
     """A DataArray along one axis of a layout, whose points it is matched to or resampled at.
 
     `length` entries at `numbers` (None: it has no coordinates); `own` are the coordinates of the axis, of which those
-    at the positions `needed` must be there; `units` says how the units differ, if they do.
+    at the positions `needed` must be there; `units` says how the units differ, if they do; `text` writes coordinates.
     """
 
     name: str
@@ -148,16 +156,19 @@ class _Line:
     own: np.ndarray
     needed: np.ndarray
     units: str
+    text: Callable[[float], str]
     what: str
 
     @classmethod
     def of(cls, source: xr.DataArray, layout: Layout, name: str, needed: np.ndarray, what: str) -> "_Line":
         """The line of an axis."""
         given = dict(source.coords).get(name)  # coords.get would make one up where there is none
-        numbers = None if given is None else _as_numbers(np.asarray(given.values), layout, name, what)
+        values = None if given is None else np.asarray(given.values)
+        numbers = None if values is None else _as_numbers(values, layout, name, what)
         units = "" if given is None else _units_text(given.attrs.get("units"), layout, name)
         own = axis_coordinates(layout, name)
-        return cls(name, layout.grid.axes[name], source.sizes[name], numbers, own, needed, units, what)
+        text = _text(own if values is None else values, layout, name)
+        return cls(name, layout.grid.axes[name], source.sizes[name], numbers, own, needed, units, text, what)
 
     @property
     def size(self) -> int:
@@ -178,8 +189,9 @@ class _Line:
         if missing.size:
             self._refuse_missing(self.numbers, missing)
         if wrong.any():
+            first = self.text(float(self.numbers[wrong][0]))
             raise DeclarationError(
-                f"{self.what}: the DataArray's coordinate {self.name} = {self.numbers[wrong][0]:g} is no point of the "
+                f"{self.what}: the DataArray's coordinate {self.name} = {first} is no point of the "
                 f"axis; select the grid's coordinates first, or write fd.interpolate(dataarray)."
             )
         return places
@@ -196,7 +208,7 @@ class _Line:
 
     def _refuse_missing(self, numbers: np.ndarray, missing: np.ndarray) -> NoReturn:
         """Says which coordinates the DataArray lacks."""
-        own = self.own
+        own, text = self.own, self.text
         reached = numbers.min() <= own[missing].min() and own[missing].max() <= numbers.max()
         hint = (
             "To resample it linearly write fd.interpolate(dataarray)."
@@ -204,10 +216,10 @@ class _Line:
             else "It does not reach them: give it these coordinates as well, or assign to a region that it covers."
         )
         raise DeclarationError(
-            f"{self.what}: the DataArray has no entry at {self.name} = {own[missing[0]]:g} (its `{self.name}` runs "
-            f"from {numbers.min():g} to {numbers.max():g} with {self.length} entries, the axis from {own.min():g} to "
-            f"{own.max():g} with {self.size}{self.units}); {missing.size} of the region's {self.needed.size} "
-            f"coordinates differ. {hint}"
+            f"{self.what}: the DataArray has no entry at {self.name} = {text(float(own[missing[0]]))} "
+            f"(its `{self.name}` runs from {text(numbers.min())} to {text(numbers.max())} with {self.length} entries, "
+            f"the axis from {text(own.min())} to {text(own.max())} with {self.size}{self.units}); {missing.size} of "
+            f"the region's {self.needed.size} coordinates differ. {hint}"
         )
 
     def resample(self, array: np.ndarray, position: int) -> np.ndarray:
@@ -237,14 +249,14 @@ class _Line:
 
     def _check_reach(self, numbers: np.ndarray) -> None:
         """Refuses to extrapolate, and warns of coordinates in other units."""
-        own = self.own
+        own, text = self.own, self.text
         slack = 1e-6 * (own[1] - own[0]) if own.size > 1 else 0.0
         low, high = own[self.needed].min(), own[self.needed].max()
         if low < numbers[0] - slack or high > numbers[-1] + slack:
             whose = "axis" if self.needed.size == own.size else "region along axis"
             raise DeclarationError(
-                f"{self.what}: fd.interpolate does not extrapolate: {whose} `{self.name}` runs from {low:g} to "
-                f"{high:g}, the DataArray from {numbers[0]:g} to {numbers[-1]:g}{self.units}."
+                f"{self.what}: fd.interpolate does not extrapolate: {whose} `{self.name}` runs from {text(low)} to "
+                f"{text(high)}, the DataArray from {text(numbers[0])} to {text(numbers[-1])}{self.units}."
             )
         if self.units:
             warnings.warn(

@@ -109,9 +109,10 @@ class At(AbstractSave):
         slack = 1e-6 * time.step
         outside = (values < time.start - slack) | (values > time.stop + slack)
         if outside.any():
+            text = time.text_like(self.at[0])
             raise DeclarationError(
-                f"save=fd.at(...): the time {values[outside][0]:g} lies outside the time axis, "
-                f"{time.start:g} to {time.stop:g}."
+                f"save=fd.at(...): the time {text(values[outside][0])} lies outside the time axis, "
+                f"{text(time.start)} to {text(time.stop)}."
             )
         return np.clip(values, time.start, time.stop)
 

@@ -55,6 +55,11 @@ def test_weights_by_sigma_and_traced_values(solution, points):
 
 WRONG = [
     (lambda o: o.assign_coords(x=o.x + 2), {}, "lie outside axis `x`"),
+    (
+        lambda o: o.assign_coords(t=("p", np.datetime64("2016-07-01", "ns") + np.arange(30))),
+        {},
+        "axis `t`, where the solution has 2016-06-01 to 2016-06-01T04:00; the first at 2016-07-01. Leave",
+    ),
     (lambda o: o.drop_vars("x"), {}, "no coordinate `x`"),
     (lambda o: o * np.nan, {}, "no observations"),
     (lambda o: o + np.inf, {}, "29 observations are infinite"),
