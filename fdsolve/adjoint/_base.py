@@ -18,10 +18,12 @@ March = Callable[[Any, Any, Any, int], Any]
 @dataclass(frozen=True, eq=False)
 class Quick:
     """A march by a kernel. `by_blocks(constants, carry, first level, number of levels, levels in a block)` is the same
-    with a derivative that keeps the carry before each block alone; None where the kernel has none."""
+    with a derivative that keeps the carry before each block alone; None where the kernel has none. `near(levels in a
+    block)`: whether that derivative holds the levels of a block in cache."""
 
     run: March
     by_blocks: Callable[[Any, Any, Any, int, int], Any]
+    near: Callable[[int], bool]
 
     def __call__(self, consts: Any, carry: Any, start: Any, count: int) -> Any:
         return self.run(consts, carry, start, count)

@@ -12,11 +12,16 @@ from jax import lax
 
 from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import March, Step, plain, split
-from ._fit import Cut
+from ._base import March, Quick, Step, plain, split
+from ._fit import Cut, cut_steps
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back
 from ._twolevel import Nested, cut_blocks, nested
+
+LEG = 16
+"""Steps that a march from a kept state to another takes at once, as far as it goes."""
+NEAREST = 8
+"""Levels in a block whose levels lie in the cache of a kernel that goes back through it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +31,8 @@ class Reversal:
     `quick` marches through many steps; `form` is the tree of (constants, carry, start). Where the derivative of
     `quick` itself keeps no more than the first of `rooms`, in bytes, it is that; where nested checkpoints on two levels
     keep no more than the second, it is theirs. `once`: the run keeps the first states; otherwise (a march that is
-    repeated) it keeps none, and the reversal begins with computing them.
+    repeated) it keeps none, and the reversal begins with computing them. `near`: blocks are those that the kernel of
+    `quick` goes back through itself, their levels in its cache; the states of the cut are all kept between them.
     """
 
     step: Step
@@ -36,6 +42,7 @@ class Reversal:
     storage: AbstractStorage
     once: bool
     rooms: tuple[int, int]
+    near: bool = False
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the carry after all steps."""
@@ -58,11 +65,12 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
         return jax.jvp(
             lambda *given: simple(replaced(leaves, moving, given)), tuple(leaves[k] for k in moving), tuple(directions)
         )
+    made = _by_near_blocks(task)
     if task.once and task.storage.traced:
-        (out, _), (moved, _) = _push_keeping(task, primals, tangents)
+        (out, _), (moved, _) = _push_keeping(made, primals, tangents)
         return out, moved
     out = march_reversibly(task, leaves)
-    return out, _moved(task, leaves, along, out, None)
+    return out, _moved(made, leaves, along, out, None)
 
 
 march_reversibly.defjvp(_push, symbolic_zeros=True)
@@ -127,7 +135,10 @@ def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents:
     start = beside.start(leaves, tangents)
     given, form = jax.tree.flatten(start)
     rooms = (2 * task.rooms[0], 2 * task.rooms[1])
-    made = replace(task, step=beside.step, quick=plain_march(beside.step), form=form, once=True, rooms=rooms)
+    cut = cut_steps(task.cut.count, task.cut.kept) if task.near else task.cut
+    made = replace(
+        task, step=beside.step, quick=plain_march(beside.step), form=form, cut=cut, once=True, rooms=rooms, near=False
+    )
     return jax.tree.unflatten(jax.tree.structure(start[1]), march_reversibly(made, given))[1]
 
 
@@ -144,6 +155,15 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
         return None
     made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
+
+
+def _by_near_blocks(task: Reversal) -> Reversal:
+    """The same by blocks that the march's kernel goes back through itself, where fewer steps are computed again so."""
+    cut = task.cut
+    made = Cut(cut.count, NEAREST, min(cut.states, -(-cut.count // NEAREST)))
+    if cut.count < 4 * NEAREST or made.recomputed >= cut.recomputed or not isinstance(task.quick, Quick):
+        return task
+    return replace(task, cut=made, near=True) if task.quick.near(NEAREST) else task
 
 
 def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int], count: int) -> int:
@@ -169,13 +189,22 @@ def _inexact(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _advance(task: Reversal, consts: Any, start: Any, begin: Any, number: Any, state: Any) -> Any:
-    """The state so many full blocks on, from block `begin`."""
+    """The state so many full blocks on, from block `begin`; short blocks several at once, which kernels do sooner."""
     block = task.cut.block
+    many = max(1, LEG // block) if not isinstance(number, int) else 1
 
-    def one(k: Any, held: Any) -> Any:
-        return task.quick(consts, held, start + (begin + jnp.asarray(k, start.dtype)) * block, block)
+    def by(size: int, first: Any) -> Callable[..., Any]:
+        def one(k: Any, held: Any) -> Any:
+            at = begin + first + jnp.asarray(k, start.dtype) * size
+            return task.quick(consts, held, start + at * block, size * block)
 
-    return lax.fori_loop(0, number, one, state)
+        return one
+
+    if many == 1 or not isinstance(task.quick, Quick):
+        return lax.fori_loop(0, number, by(1, 0), state)
+    whole = number // many
+    state = lax.fori_loop(0, whole, by(many, 0), state)
+    return lax.fori_loop(0, number - whole * many, by(1, whole * many), state)
 
 
 def _descend(task: Reversal, consts: Any, carry: Any, start: Any) -> tuple[Any, Any]:
@@ -269,7 +298,7 @@ def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[
     first = number - len(jax.tree.leaves(carry))
     moving = [*of_consts, *(k for k in range(first, number) if jnp.issubdtype(jnp.result_type(own[k]), jnp.inexact))]
     room = task.cut.block * count_bytes(carry)
-    return task.cut.block > 1 and bytes_kept(task, own, moving, task.cut.block) <= room + room // 16
+    return task.near or task.cut.block == 1 or bytes_kept(task, own, moving, task.cut.block) <= room + room // 16
 
 
 def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole: int = 0) -> Callable[..., Any]:
@@ -280,21 +309,24 @@ def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole
     const_leaves, form = jax.tree.flatten(consts)
     places = Device()
 
+    def march(constants: Any, state: Any, level: Any) -> Any:
+        if not whole:
+            return task.step(constants, state, level)
+        found = task.quick.by_blocks(constants, state, level, whole, whole) if task.near and whole > 1 else None
+        return task.quick(constants, state, level, whole) if found is None else found
+
     def pull(state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:
         inner, join = split(state)
 
         def one(moved: list[Any], given: list[Any]) -> list[Any]:
             constants = form.unflatten(replaced(const_leaves, of_consts, given))
-            new = (
-                task.quick(constants, join(moved), level, whole) if whole else task.step(constants, join(moved), level)
-            )
-            return split(new)[0]
+            return split(march(constants, join(moved), level))[0]
 
         back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)
         return back, [a + b for a, b in zip(sums, more, strict=True)]
 
     def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
-        if whole or task.cut.block == 1:
+        if whole:
             return (buffer, *pull(state, level, back, sums))
 
         def along(k: Any, held: Any) -> Any:

@@ -12,7 +12,8 @@ class MarchCall:
     """Advance all fields by `steps` levels, all of one phase, and keep as many older levels as the structure says.
 
     `axes` are the space axes in array order, `platform` is "cpu" or "gpu". `block`: the march's derivative is to keep
-    the state before each block of so many levels alone, and compute the others again; 0: it may keep them all.
+    the state before each block of so many levels alone, and compute the others again; 0: it may keep them all. `near`:
+    the levels of a block must lie in cache meanwhile.
     """
 
     operation: ClassVar[str] = "march"
@@ -22,6 +23,7 @@ class MarchCall:
     steps: int
     platform: str
     block: int = 0
+    near: bool = False
 
     def cache_key(self) -> str | None:
         """What a measured choice is filed under."""

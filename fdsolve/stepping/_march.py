@@ -233,7 +233,13 @@ def _by_adjoint(
             return None
         return _marched(kernel, call, consts[0], carry, start)
 
-    quick = Quick(run, by_blocks)
+    def near(block: int) -> bool:
+        """Whether the kernel holds the levels of a block in cache while it goes back through them."""
+        kernel = march_kernel(structure, segment)
+        call = replace(_march_call(structure, segment, axes, block, block), near=True)
+        return kernel is not None and kernel.blocks and kernel.refusal(call) is None
+
+    quick = Quick(run, by_blocks, near)
     consts, total = (arrays, prepared, tuple(systems.values())), structure.segments[-1].stop
     adjoint = adjoint_of(structure, segment, axes)
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
+from fdsolve.adjoint import _reversal
 from fdsolve.adjoint._revolve import least_forward, make_schedule
+from fdsolve.adjoint._storage import Device
 from fdsolve.schemes import laplacian
 
 
@@ -138,27 +140,79 @@ def test_the_plan_says_how_many_bytes_and_where() -> None:
     assert "the 416 bytes between blocks are in the host's memory" in shown(held)
 
 
-@pytest.mark.parametrize("linear", [True, False], ids=["affine", "nonlinear"])
-def test_blocks_are_pulled_back_by_the_kernel_of_the_march(linear: bool) -> None:
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1e-2, num=48), x=fd.Axis(0.0, 1.0, num=24), y=fd.Axis(0.0, 1.0, num=20)))
+def medium(steps: int, linear: bool) -> fd.Field:
+    """A rule with a coefficient in a box with two kinds of walls."""
+    time = fd.Time(0.0, 1e-2, num=steps + 1)
+    u = fd.Field("u", fd.Grid(t=time, x=fd.Axis(0.0, 1.0, num=24), y=fd.Axis(0.0, 1.0, num=20)))
     u[...] = lambda u, k, dt: u["t-1"] + dt * (k * laplacian(u, at="t-1") - (u["t-1"] if linear else u["t-1"] ** 3))
     u[0] = lambda start: start[...]
     u[dict(x=[0, -1])] = 0.1
     u[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
-    point = dict(k=jnp.asarray(0.1), start=jnp.asarray(np.random.default_rng(0).random((24, 20))))
+    return u
 
-    def gradient(adjoint: Any, kernel: str) -> Any:
-        def of(p: Any) -> Any:
-            return jnp.sum(jnp.sin(fd.solve(u, adjoint=adjoint, kernel=kernel, save=fd.final(), **p)["u"]))
 
-        return jax.jit(jax.grad(of)).lower(point)
+START = dict(k=jnp.asarray(0.1), start=jnp.asarray(np.random.default_rng(0).random((24, 20))))
 
-    made = gradient(fd.adjoint.Checkpointed(snapshots=9), "native")
-    found, expected = made.compile()(point), gradient(fd.adjoint.Full(), "slices").compile()(point)
-    for name in point:
+
+def in_medium(steps: int, adjoint: Any, kernel: str, linear: bool = False) -> Any:
+    """A sum over the last level, of the coefficient and the start."""
+    u = medium(steps, linear)
+    return lambda p: jnp.sum(jnp.sin(fd.solve(u, adjoint=adjoint, kernel=kernel, save=fd.final(), **p)["u"]))
+
+
+def programs(lowered: Any) -> set[str]:
+    """The machine code that a program calls."""
+    return set(re.findall(r"custom_call @(fdsolve_\w+)", lowered.as_text()))
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["affine", "nonlinear"])
+def test_blocks_are_pulled_back_by_the_kernel_of_the_march(linear: bool) -> None:
+    made = jax.jit(jax.grad(in_medium(47, fd.adjoint.Checkpointed(snapshots=9), "native", linear))).lower(START)
+    expected = jax.jit(jax.grad(in_medium(47, fd.adjoint.Full(), "slices", linear)))(START)
+    found = made.compile()(START)
+    for name in START:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
-    programs = set(re.findall(r"custom_call @(fdsolve_\w+)", made.as_text()))
-    assert len(programs) == 3, programs  # levels, levels written down, and their transpose
+    assert len(programs(made)) == 3, programs(made)  # levels, levels written down, and their transpose
+
+
+@pytest.mark.parametrize("near", [True, False], ids=["blocks in cache", "single steps"])
+@pytest.mark.parametrize("steps", [41, 43])
+def test_few_states_are_pulled_back_by_the_kernel_too(steps: int, near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    jax.clear_caches()
+    if not near:
+        monkeypatch.setattr(_reversal, "_by_near_blocks", lambda task: task)
+    monkeypatch.setattr(Device, "open", counting(opened := [], Device.open))
+    few = in_medium(steps, fd.adjoint.Checkpointed(snapshots=3), "native")
+    expected = jax.jit(jax.grad(in_medium(steps, fd.adjoint.Full(), "slices")))(START)
+    made = jax.jit(jax.grad(few)).lower(START)
+    assert opened == [3], "no state beside those between blocks"
+    assert len(programs(made)) == (3 if near else 2)  # levels, those of a block written down, and the transpose
+    found = made.compile()(START)
+    for name in START:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
+
+
+def counting(opened: list[int], function: Any) -> Any:
+    """`Device.open` that notes for how many states there is to be room."""
+
+    def opening(self: Device, state: Any, places: int) -> Any:
+        opened.append(places)
+        return function(self, state, places)
+
+    return opening
+
+
+def test_few_states_are_differentiated_twice() -> None:
+    few = in_medium(40, fd.adjoint.Checkpointed(snapshots=3), "native")
+    full = in_medium(40, fd.adjoint.Full(), "slices")
+    direction = dict(k=jnp.asarray(1.0), start=jnp.asarray(np.random.default_rng(1).normal(size=(24, 20))))
+
+    def curved(loss: Any) -> Any:
+        return jax.jit(jax.grad(lambda p: sum(jnp.vdot(g, direction[n]) for n, g in jax.grad(loss)(p).items())))(START)
+
+    found, expected = curved(few), curved(full)
+    for name in START:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-13)
 
 
 def test_messages() -> None:

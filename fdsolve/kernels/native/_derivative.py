@@ -1,7 +1,9 @@
 """The `native` march kernel: many levels of time a pass, with a derivative whose transpose is generated too."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
@@ -14,12 +16,13 @@ from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
-from ._march import Tiling, layout_of, pulled_of, run, shared_arrays
+from ._march import Tiling, layout_of, pulled_of, run, shared_arrays, shared_cache
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
 from ._program import Program
 from ._pull import portable, pull_back, without_ghost_rows
+from ._slabs import cut_slabs
 
 Held = Mapping[str, tuple[jax.Array, ...]]
 Static = tuple[MarchCall, Tiling | None, Any]
@@ -28,6 +31,23 @@ Writing = tuple[MarchCall, Tiling | None, Any, Levels]
 """The same, and what it writes down."""
 FEW_BYTES = 2**22
 """Levels that are written down sooner than a march is done twice."""
+
+
+def why_not(call: MarchCall) -> str | None:
+    """Why there is no code for a march; None if there is."""
+    reason = refusal(call)
+    if reason is None and call.near and not _lies_near(replace(call, steps=call.block, block=0, near=False)):
+        return "the levels of a block do not lie in cache while it is gone back through"
+    return reason
+
+
+def _lies_near(block: MarchCall) -> bool:
+    """Whether the levels of a block stay in cache while cotangents are pulled past them."""
+    pull, program = Pull(()), layout_of(block).program
+    if refusal(block, pull) is not None:
+        return False
+    size = sum(prod(one.padded_shape) * program.dtype.itemsize for one, _ in program.state)
+    return size * block.steps <= shared_cache() // 4 or cut_slabs(block, pull) is not None
 
 
 def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
@@ -112,7 +132,10 @@ def _along_any(
     """The march, and its tangent along the leaves at some places, of these names, and along the state."""
     call, tiling, form = static
     leaves, state, start = primals
-    if call.block:
+    if call.block == call.steps:
+        every = [one.name for one, _ in layout_of(call).program.state]
+        result, stacks = _march(static, *primals), _stacked(static, every, state)
+    elif call.block:
         result, stacks = march_keeping(static, *primals)
     else:
         result, stacks = _marched(static, pulled_of(call, pull).levels, primals)
@@ -144,10 +167,21 @@ def _marched(static: Static, levels: Levels, primals: Any) -> tuple[list[Any], l
     writing = *static, levels
     if not levels.names:
         return _march(static, *primals), []
+    if static[0].steps == 1 and not levels.last:
+        return _march(static, *primals), _stacked(static, levels.names, primals[1])
     size = sum(one.size * one.dtype.itemsize for one in primals[1])
     if size * static[0].steps <= FEW_BYTES:
         return _march_writing(writing, *primals)
     return _march(static, *primals), _march_writing(writing, *primals)[1]
+
+
+def _stacked(static: Static, names: Sequence[str], state: Sequence[Any]) -> list[Any]:
+    """The levels kept before a march, as it would write them down."""
+    found: dict[str, list[Any]] = {}
+    given = iter(state)
+    for one, kept in layout_of(static[0]).program.state:
+        found[one.name] = [next(given) for _ in range(kept)]
+    return [jnp.stack(found[name][::-1]) for name in names]
 
 
 def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:

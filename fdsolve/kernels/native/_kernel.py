@@ -26,7 +26,7 @@ def why_not(call: MarchCall) -> str | None:
     """Why the generator does not serve a march; None if it does."""
     if find_spec("llvmlite") is None:
         return "llvmlite is not installed (pip install fdsolve[native])"
-    return _generator().refusal(call)
+    return _generator().why_not(call)
 
 
 def rank(call: MarchCall) -> int:
