@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..errors import PlanningError
 from ..grid import Grid
@@ -13,6 +14,8 @@ from ..region import Layout, Part
 from ..schemes import weights as finite_difference_weights
 from ..stencil import ProfileRead
 
+MAX_PARTS = 16
+"""Slices that are put together sooner than entries are gathered."""
 Builder = Callable[[tuple[int, ...], tuple[int, ...]], Any]
 """Makes an array over the entities start … stop − 1 of each of its axes."""
 
@@ -55,8 +58,7 @@ class Store:
                     result = result[start[position] : stop[position]] if position == 0 else result
                     continue
                 index = self._mirrored(axis, axis in faces, start[position], stop[position])
-                if not np.array_equal(index, np.arange(result.shape[position])):
-                    result = jnp.take(result, index, axis=position)
+                result = _taken(result, index, position)
             return result
 
         self.profiles[name] = Profile(axes, build)
@@ -96,6 +98,17 @@ class Store:
             return jnp.asarray(values, self.real)
 
         return build
+
+
+def _taken(array: Any, index: np.ndarray, axis: int) -> Any:
+    """The entries of an array along an axis, cut out run by run: slices, unlike a gather, are cheap to transpose."""
+    if np.array_equal(index, np.arange(array.shape[axis])):
+        return array
+    runs = np.split(index, np.flatnonzero(np.diff(index) != 1) + 1)
+    if len(runs) > MAX_PARTS:
+        return jnp.take(array, index, axis=axis)
+    parts = [lax.slice_in_dim(array, int(run[0]), int(run[-1]) + 1, axis=axis) for run in runs]
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=axis)
 
 
 def _stretched_weights(
