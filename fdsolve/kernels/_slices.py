@@ -1,6 +1,7 @@
 """The portable kernel: a rule on a box as fused shifted slices, written into the field's array."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,11 @@ from jax import lax
 
 from ..planning import Array, Piece
 from ..region import Box
-from ..stencil import ProfileRead
+from ..stencil import Operand, ProfileRead, StateRead
 from ._affine_pieces import evaluate_parts, split_piece
 from ._level import Level, take_box, vectorise, vectorise_function
+
+Read = TypeVar("Read", bound=Operand)
 
 
 def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
@@ -22,13 +25,23 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
     if not isinstance(parts, str):
         return evaluate_parts(level, piece, axes, parts, backend)
     rule = level.structure.rules[piece.rule]
-    taken = [level.take(operand, piece.box, axes) for operand in rule.operands]
-    values, flags = [v for v, _ in taken], [f for _, f in taken]
+    taken = {one: level.take(one, piece.box, axes) for one in farthest_first(rule.operands)}
+    values, flags = [taken[one][0] for one in rule.operands], [taken[one][1] for one in rule.operands]
     held = selector(level, piece, axes, piece.box)
     consts = level.arrays.consts[piece.rule]
     if held is None or not rule.operands:
         return vectorise(rule, consts, values, flags, piece.box.shape)
     return vectorise_guarded(rule.function(consts), held, values, flags, piece.box.shape)
+
+
+def farthest_first(operands: Sequence[Read]) -> list[Read]:
+    """The order in which slices are taken. Their cotangents are added up the other way round, and so begin with the
+    point's own: XLA on a CPU computes such a sum in less than half the time."""
+
+    def distance(operand: Operand) -> int:
+        return sum(map(abs, operand.offset)) if isinstance(operand, StateRead | ProfileRead) else 0
+
+    return sorted(operands, key=distance, reverse=True)
 
 
 def operate(level: Level, piece: Piece) -> jax.Array:

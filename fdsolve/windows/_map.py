@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..errors import DeclarationError
-from ..kernels import cut_boxes, join_boxes, vectorise_function, vectorise_guarded
+from ..kernels import cut_boxes, farthest_first, join_boxes, vectorise_function, vectorise_guarded
 from ..region import Box
 from ..stencil import ProfileRead, Traced
 from ._arguments import Geometry
@@ -123,7 +123,9 @@ def _evaluate(
     if isinstance(rule, WholeWindow):
         value = _evaluate_whole(program, source, origin, box, function)
     else:
-        values = [window_slice(geometry, source, box, read.offset, origin) for read in _reads(rule)]
+        reads = _reads(rule)
+        taken = {r: window_slice(geometry, source, box, r.offset, origin) for r in farthest_first(reads)}
+        values = [taken[read] for read in reads]
         flags = [(True,) * box.ndim] * len(values)
         if held is None or not values:
             value = vectorise_function(function, values, flags, box.shape)
