@@ -13,5 +13,6 @@ from ._nan import Nan as Nan
 from ._probe import Probe as Probe
 from ._progress import AbstractProgress as AbstractProgress
 from ._progress import make_progress as make_progress
+from ._watch import Looking as Looking
 from ._watch import Watch as Watch
 from ._watch import check_monitors as check_monitors

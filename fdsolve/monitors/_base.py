@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -72,6 +73,11 @@ jax.tree_util.register_dataclass(
 )
 
 
+@lru_cache(maxsize=64)
+def _lengths(grid: Grid, axis: str, face: bool, dtype: np.dtype) -> np.ndarray:
+    return grid.lengths(axis, face).astype(dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class Volumes:
     """The volumes of the cells around a field's points: the product of what each axis contributes; 0 where not
@@ -88,7 +94,7 @@ class Volumes:
             faces, space = scope.layouts[one.name].faces, scope.grid.space
             real = np.real(np.zeros((), one.dtype)).dtype
             dtype = real if np.issubdtype(real, np.floating) else float
-            lengths = tuple(jnp.asarray(scope.grid.lengths(axis, axis in faces), dtype) for axis in space)
+            lengths = tuple(_lengths(scope.grid, axis, axis in faces, np.dtype(dtype)) for axis in space)
             hidden = holes[one.name]
             found[one.name] = cls(lengths, None if hidden is None else ~jnp.asarray(hidden))
         return found

@@ -1,6 +1,7 @@
 """All monitors of a run: who looks when, and what they kept."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import xarray as xr
 
 from ..errors import DeclarationError
 from ..planning import Plan, Structure
-from ..stepping import State, take_declared
+from ..stepping import State, are_finite, take_declared
 from ._base import AbstractMonitor, Look, Measured, Volumes, Watched
 from ._records import Datasets, Kept
 
@@ -28,15 +29,28 @@ def _measure(
     now: tuple[Any, Any, Any],
     volumes: Mapping[str, Volumes],
     parameters: Mapping[str, Any],
-) -> list[Measured]:
-    """What all monitors whose turn it is measure: one program, that reads the padded levels where they lie."""
+) -> tuple[list[Measured], jax.Array]:
+    """What all monitors whose turn it is measure, and for each field whether it is finite: one program, that reads
+    the padded levels where they lie."""
     fields, around = take_declared(structure, newest), {name: one.array() for name, one in volumes.items()}
     found = []
     for monitor, before in zip(monitors, befores, strict=True):
         last = None if before is None else take_declared(structure, before[0])
         elapsed = 0.0 if before is None else before[1]
         found.append(monitor.measure(watched, Look(fields, last, elapsed, *now, around, parameters)))
-    return found
+    return found, are_finite(fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Looking:
+    """A look that is under way: whose turn it is, what they see, what they saw last, what is being measured."""
+
+    level: int
+    due: tuple[int, ...]
+    newest: Newest
+    befores: tuple[tuple[Newest, float] | None, ...]
+    measured: list[Measured]
+    finite: jax.Array
 
 
 class Watch:
@@ -61,15 +75,17 @@ class Watch:
         """The first level after this one at which a monitor looks."""
         return min([last, *((level // one.every + 1) * one.every for one in self.monitors)])
 
-    def look(self, level: int, last: int, state: State) -> str | None:
-        """Lets those look whose turn it is; the reason to stop, or None."""
-        due = [place for place, one in enumerate(self.monitors) if level % one.every == 0 or level == last]
-        if not due:
-            return None
+    def is_due(self, level: int, last: int) -> bool:
+        """Whether it is someone's turn."""
+        return any(level % one.every == 0 or level == last for one in self.monitors)
+
+    def look(self, level: int, last: int, state: State) -> Looking:
+        """Lets those look whose turn it is; nobody waits for them here, nor for a state that is still computed."""
+        due = tuple(place for place, one in enumerate(self.monitors) if level % one.every == 0 or level == last)
         newest = {one.name: state[one.name][0] for one in self._plan.structure.declared}
         known = [self._before[place] for place in due]
         befores = tuple(one and (one[1], self._time(level) - self._time(one[0])) for one in known)
-        measured = _measure(
+        measured, finite = _measure(
             self._plan.structure,
             tuple(self.monitors[place] for place in due),
             self.watched,
@@ -83,11 +99,22 @@ class Watch:
         for place in due:
             if self.monitors[place].looks_back:
                 self._before[place] = (level, newest)
-        self._waiting = [(place, level, found) for place, found in zip(due, measured, strict=True)]
-        if not any(self.monitors[place].may_stop for place in due):
+        return Looking(level, due, newest, befores, measured, finite)
+
+    def may_stop(self, look: Looking) -> bool:
+        """Whether someone who looks can stop the run there."""
+        return any(self.monitors[place].may_stop for place in look.due)
+
+    def take(self, look: Looking) -> str | None:
+        """Keeps what was seen; the reason to stop, or None. Waits only for those who may have one."""
+        self._waiting += [(place, look.level, found) for place, found in zip(look.due, look.measured, strict=True)]
+        if not self.may_stop(look):
             return None
         self._fetch()
-        reasons = [self._judge(place, level, newest, before) for place, before in zip(due, befores, strict=True)]
+        reasons = [
+            self._judge(place, look.level, look.newest, before)
+            for place, before in zip(look.due, look.befores, strict=True)
+        ]
         return next((reason for reason in reasons if reason), None)
 
     def _fetch(self) -> None:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time as clock
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import FdsolveError, RunError
 from ..kernels import Arrays
-from ..monitors import AbstractProgress, Watch
+from ..monitors import AbstractProgress, Looking, Watch
 from ..planning import Plan
 from ..solution import check_logs
 from ..stepping import Carry, Ready, keep, march_chunk, shown, steps_a_turn
@@ -34,6 +34,7 @@ FIRST_TURNS = 2
 ROOM_BYTES = 2**25
 MAX_ROOM = 256
 LONGEST_GAP = 64
+AHEAD_BYTES = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,30 @@ class Broken:
     after: Carry
 
 
+@dataclass(frozen=True, eq=False)
+class Flight:
+    """A chunk under way, from the state `before` at level `at`: `turns` times `gap` steps in segment `number`, the
+    look behind it, and what will be there when it has landed."""
+
+    number: int
+    gap: int
+    turns: int
+    keeps: bool
+    before: Carry
+    at: int
+    begun: float
+    look: Looking | None
+    after: Carry
+    kept: Mapping[str, Any]
+    finite: Any
+    failed: Any
+
+    @property
+    def level(self) -> int:
+        """The level at its end."""
+        return self.at + self.gap * self.turns
+
+
 @dataclass
 class Drive:
     """A run of a plan in chunks, from level `level` on."""
@@ -72,6 +97,8 @@ class Drive:
     level: int = 0
     _pace: float | None = None
     _seen: set[Any] = field(default_factory=set)
+    _clear: float = 0.0
+    _landed: float = 0.0
     _interrupted: bool = False
 
     def run(self, carry: Carry) -> Outcome:
@@ -81,10 +108,15 @@ class Drive:
         with self._listening():
             if self.level == 0:
                 self._save_here(0, carry)
-                outcome = self._attend(carry, 0, last)
+                look = self.watch.look(0, last, carry[0]) if self.watch.is_due(0, last) else None
+                outcome = self._attend(carry, 0, last, look)
+            flight = None
             while outcome.level < last and outcome.reason is None and outcome.error is None:
-                outcome = self._chunk(outcome.carry, outcome.level, last)
+                flight = flight or self._start(outcome.carry, outcome.level, last)
+                ahead = self._start(flight.after, flight.level, last) if self._goes_on(flight, last) else None
+                outcome = self._land(flight, last)
                 self.progress.show(outcome.level, self._time(outcome.level))
+                flight = ahead
         self.progress.close()
         return outcome
 
@@ -93,35 +125,59 @@ class Drive:
         assert time is not None
         return float(time.points[level])
 
-    def _chunk(self, carry: Carry, at: int, last: int) -> Outcome:
-        """The next chunk, and what is done after it."""
+    def _start(self, carry: Carry, at: int, last: int) -> Flight:
+        """Dispatches the next chunk, and the look behind it."""
         stop = self.watch.next_level(at, last)
         stop = stop if self.keeper is None else min(stop, self.keeper.next_level(at))
         number, gap, turns, keeps = self._choose(at, min(stop, last))
-        after, kept, finite, failed = self._march(number, gap, keeps, carry, at, turns)
-        if not np.all(np.asarray(finite)):
-            broken = self._bisect(number, carry, at, gap * turns)
-            if keeps:
-                self._save_kept(at, gap, (broken.level - 1 - at) // gap, kept)
+        begun, new = clock.perf_counter(), (number, gap, keeps) not in self._seen
+        level, looks = at + gap * turns, self.watch.is_due(at + gap * turns, last)
+        after, kept, finite, failed = self._march(number, gap, keeps, carry, at, turns, not looks)
+        look = self.watch.look(level, last, after[0]) if looks else None
+        finite = finite if look is None else look.finite
+        if new:  # it was compiled, which took time that no chunk takes
+            self._seen.add((number, gap, keeps))
+            self._clear = clock.perf_counter()
+        return Flight(number, gap, turns, keeps, carry, at, begun, look, after, kept, finite, failed)
+
+    def _goes_on(self, flight: Flight, last: int) -> bool:
+        """Whether the next chunk can be dispatched before this one has landed: nothing that is done in between needs
+        or changes the state, nobody who looks can stop the run, and one more state is little memory."""
+        level, saved = flight.level, self.plan.structure.saved_levels
+        kept = self.keeper is not None and level % self.keeper.every == 0
+        saves = not (flight.keeps or isinstance(self.sink, Nowhere)) and level in saved
+        judged = flight.look is not None and self.watch.may_stop(flight.look)
+        small = sum(leaf.nbytes for leaf in jax.tree.leaves(flight.before)) <= AHEAD_BYTES
+        return level < last and small and not (kept or saves or judged or self._interrupted)
+
+    def _land(self, flight: Flight, last: int) -> Outcome:
+        """Waits for a chunk; what is done after it."""
+        after, level, look = flight.after, flight.level, flight.look
+        if not np.all(np.asarray(flight.finite)):
+            broken = self._bisect(flight.number, flight.before, flight.at, level - flight.at)
+            if flight.keeps:
+                self._save_kept(flight, (broken.level - 1 - flight.at) // flight.gap)
             return Outcome(broken.after, broken.level, broken=broken, reason="not finite")
-        level = at + gap * turns
-        if keeps:
-            self._save_kept(at, gap, turns, kept)
+        now = clock.perf_counter()
+        if flight.begun >= self._clear:
+            self._pace = (now - max(flight.begun, self._landed)) / (level - flight.at)
+        self._landed = now
+        if flight.keeps:
+            self._save_kept(flight, flight.turns)
         else:
             after = self._save_here(level, after)
-        error = self._fault(after, failed)
+        error = self._fault(after, flight.failed)
         if error is not None:
             return Outcome(after, level, error=error)
-        outcome = self._attend(after, level, last)
+        outcome = self._attend(after, level, last, look)
         if outcome.reason is None and self._interrupted and level < last:
             return Outcome(after, level, "interrupted from the keyboard")
         return outcome
 
-    def _march(self, number: int, gap: int, keeps: bool, carry: Carry, at: int, turns: int) -> Any:
-        """Runs a chunk, and learns how long a step takes."""
-        key, room = (number, gap, keeps), self._room if keeps else 0
-        begun = clock.perf_counter()
-        found = march_chunk(
+    def _march(self, number: int, gap: int, keeps: bool, carry: Carry, at: int, turns: int, check: bool = True) -> Any:
+        """Dispatches a chunk."""
+        room = self._room if keeps else 0
+        return march_chunk(
             self.plan.structure,
             number,
             gap,
@@ -132,12 +188,8 @@ class Drive:
             carry,
             np.int32(at + 1),
             np.int32(turns),
+            np.bool_(check),
         )
-        jax.block_until_ready(found[2])
-        if key in self._seen:
-            self._pace = (clock.perf_counter() - begun) / (gap * turns)
-        self._seen.add(key)
-        return found
 
     @cached_property
     def _stride(self) -> int:
@@ -186,10 +238,10 @@ class Drive:
             return min(turns, FIRST_TURNS)
         return min(turns, max(1, int(CHUNK_SECONDS / max(self._pace * gap, 1e-9))))
 
-    def _save_kept(self, at: int, gap: int, turns: int, kept: Any) -> None:
+    def _save_kept(self, flight: Flight, turns: int) -> None:
         if turns > 0:
-            levels = [at + gap * (k + 1) for k in range(turns)]
-            self.sink.append(levels, {name: np.asarray(array)[:turns] for name, array in kept.items()})
+            levels = [flight.at + flight.gap * (k + 1) for k in range(turns)]
+            self.sink.append(levels, {name: np.asarray(array)[:turns] for name, array in flight.kept.items()})
 
     def _save_here(self, level: int, carry: Carry) -> Carry:
         """Saves a level; gives the carry that goes on."""
@@ -203,9 +255,9 @@ class Drive:
         self.sink.append([level], {name: np.asarray(array)[None] for name, array in fields.items()})
         return carry
 
-    def _attend(self, carry: Carry, level: int, last: int) -> Outcome:
-        """Monitors look; a checkpoint is written."""
-        reason = self.watch.look(level, last, carry[0])
+    def _attend(self, carry: Carry, level: int, last: int, look: Looking | None) -> Outcome:
+        """Monitors judge what they saw; a checkpoint is written."""
+        reason = None if look is None else self.watch.take(look)
         if self.keeper is not None and (level == last or (level and level % self.keeper.every == 0)):
             self.sink.flush()
             self.keeper.write(level, carry, self.sink.num_saved, self.watch.keep())

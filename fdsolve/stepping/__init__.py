@@ -26,6 +26,7 @@ from ._operator import find_images as find_images
 from ._operator import find_matrix as find_matrix
 from ._relax import relax_for as relax_for
 from ._relax import relax_until as relax_until
+from ._shown import are_finite as are_finite
 from ._shown import interiors as interiors
 from ._shown import keep as keep
 from ._shown import shown as shown

@@ -91,11 +91,13 @@ def march_chunk(
     carry: Carry,
     start: Any,
     turns: Any,
+    check: Any,
 ) -> tuple[Carry, Saved, jax.Array, Any]:
     """`turns` times `gap` steps in segment `number`, from level `start` on.
 
     Gives the carry; the level after each turn, stacked in `room` places of which `turns` are filled (none where it is
-    0); whether each declared field is finite at the end; and the level at which the stepper failed, or None.
+    0); whether each declared field is finite at the end (without `check` nobody looked, and they are taken to be); and
+    the level at which the stepper failed, or None.
     """
     segment = after_first(structure.segments[number])
     systems = dict(zip(ready.stages, ready.systems, strict=True))
@@ -114,4 +116,5 @@ def march_chunk(
     carry, kept = lax.fori_loop(0, turns, body, (carry, kept))
     carry = (without_spare(carry[0]), carry[1]) if spare else carry
     failed = structure.stepper.report(carry[0].memory) if structure.stepper is not None else None
-    return carry, kept, is_finite(structure, carry[0]), failed
+    finite = lax.cond(check, lambda: is_finite(structure, carry[0]), lambda: jnp.ones(len(structure.declared), bool))
+    return carry, kept, finite, failed

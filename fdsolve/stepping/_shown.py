@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..kernels import Arrays, take_box
 from ..planning import Cut, Reduction, Shown, Structure, inside_key, length_key
-from ._folds import total
+from ._folds import largest, total
 from ._hidden import hidden_points
 from ._state import State
 
@@ -39,12 +39,21 @@ def shown(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state: St
 
 
 def is_finite(structure: Structure, state: State) -> jax.Array:
-    """For each declared field whether its last level is finite: one reading, since 0 · x is nan where x is not."""
-    sums = [
-        total(0 * x) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.zeros(())
-        for x in interiors(structure, state).values()
-    ]
-    return jnp.stack([one == 0 for one in sums])
+    """For each declared field whether its last level is finite."""
+    return are_finite(interiors(structure, state))
+
+
+def are_finite(fields: Mapping[str, jax.Array]) -> jax.Array:
+    """For each field whether it is finite everywhere: one reading, which `fd.monitors.Nan` shares in a program."""
+    return jnp.stack([_is_finite(x) for x in fields.values()])
+
+
+def _is_finite(x: jax.Array) -> jax.Array:
+    if not jnp.issubdtype(x.dtype, jnp.inexact) or not x.size:
+        return jnp.asarray(True)
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):  # |x| may overflow where x does not; 0 · x is nan where x is not
+        return total(0 * x) == 0
+    return largest(jnp.abs(x)) < jnp.inf
 
 
 def _show(one: Shown, axes: tuple[str, ...], arrays: Arrays, values: jax.Array, hidden: jax.Array | None) -> jax.Array:

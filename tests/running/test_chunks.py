@@ -207,6 +207,43 @@ def test_values_that_are_not_finite_are_traced_to_step_point_and_rule():
     assert "monitors=[fd.monitors.Nan()]" in text
 
 
+@pytest.mark.parametrize("every", [5, 40, 1000])
+def test_what_was_dispatched_after_a_fault_leaves_no_trace(every):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=101), x=fd.Axis(0.0, 1.0, num=9))
+    u = fd.Field("u", grid)
+    u[...] = lambda u, dt: u["t-1"] - dt * u["t-1"] ** 0.5 * 3
+    u[0, :] = 1.0
+    watch = [fd.monitors.Residual(every=every), fd.monitors.Conservation(every=every)]
+    with pytest.raises(fd.RunError, match="at level 65") as caught:
+        fd.solve(u, monitors=watch, save=fd.every(10))
+    saved = caught.value.solution
+    np.testing.assert_array_equal(saved.monitors["Conservation"].level, range(0, 65, every))
+    assert np.all(np.isfinite(saved["u"])) and len(saved["u"]) == 7
+    np.testing.assert_allclose(saved.monitors["Conservation"].total_u[0], 1.0)
+
+
+def test_large_complex_numbers_are_finite_and_nan_among_them_is_found():
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=21), x=fd.Axis(0.0, 1.0, num=4))
+    z = fd.Field("z", grid, dtype=jnp.complex64)
+    z[...] = lambda z: z["t-1"]
+    z[0] = lambda x: 3e38 * (1 + 1j) + 0 * x  # its size is infinite in this precision, its parts are not
+    assert np.all(np.isfinite(fd.solve(z, monitors=[fd.monitors.Probe(x=0.4, every=5)])["z"]))
+    z.loc[dict(t=slice(0.5, 1.0))] = lambda z: z["t-1"] + jnp.nan
+    with pytest.raises(fd.RunError, match="at level 10"):
+        fd.solve(z, monitors=[fd.monitors.Residual(every=5)])
+
+
+def test_looks_follow_each_other_where_some_can_stop_the_run_and_chunks_are_started_ahead():
+    """Each residual is that between two looks, in whatever order chunks are dispatched and taken."""
+    watch = [fd.monitors.Residual(every=3), fd.monitors.Residual(every=4), fd.monitors.Steady(1e-30, every=9)]
+    solution = fd.solve(heat(), kappa=0.3, monitors=watch)
+    u, step = np.asarray(solution["u"]), solution.plan.problem.scope.grid.t.step
+    for title, levels in (("Residual", [*range(0, 61, 3)]), ("Residual 2", [*range(0, 61, 4)])):
+        rates = [np.max(np.abs(u[b] - u[a])) / ((b - a) * step) for a, b in pairwise(levels)]
+        np.testing.assert_array_equal(solution.monitors[title].level, levels)
+        np.testing.assert_allclose(solution.monitors[title].rate_u[1:], rates, rtol=1e-6)
+
+
 def test_an_unstable_step_is_named_with_a_stable_one():
     with pytest.warns(fd.FdsolveWarning, match="unstable"), pytest.raises(fd.RunError, match="take one below"):
         fd.solve(heat(steps=2000, stop=100.0), kappa=3.0, save=fd.final(), monitors=[fd.monitors.Nan()])
