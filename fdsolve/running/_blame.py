@@ -25,7 +25,7 @@ def explain_not_finite(plan: Plan, arrays: Arrays, broken: Broken) -> str:
     value = after[name][tuple(place)]
     where = ", ".join(f"{axis}={int(i)} ({_coordinate(plan, name, axis, i):.6g})" for axis, i in _named(plan, place))
     rule = f" by {piece.label}" if piece is not None else ""
-    largest = {n: np.max(np.abs(x)) for n, x in before.items() if x.size}
+    largest = {n: float(np.max(np.abs(x.astype(np.result_type(x, float))))) for n, x in before.items() if x.size}
     sizes = ", ".join(f"max |{n}| = {size:.4g}" for n, size in largest.items())
     return (
         f"`{name}` became {value} at level {broken.level}, t = {grid.time.points[broken.level]:.6g}, first at "
