@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
 from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_needs
-from .errors import DeclarationError, FdsolveError, FdsolveWarning, RunError
+from .errors import DeclarationError, FdsolveError, NotFiniteWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
 from .planning import Plan, make_plan, show_bytes, show_option
@@ -170,7 +170,7 @@ def _warn_not_finite(
 ) -> None:
     """Warns where the last level holds nan or infinity: what was saved before may still be good."""
     if not np.all(finite):
-        warnings.warn(explain_last_level(made, arrays, last, history), FdsolveWarning, stacklevel=4)
+        warnings.warn(explain_last_level(made, arrays, last, history), NotFiniteWarning, stacklevel=4)
 
 
 def _not_finite(made: Plan, finite: jax.Array, last: Mapping[str, jax.Array]) -> Iterator[tuple[str, str]]:

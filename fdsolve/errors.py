@@ -23,3 +23,7 @@ class RunError(FdsolveError, RuntimeError):
 
 class FdsolveWarning(UserWarning):
     """Something that works but is probably not what was meant."""
+
+
+class NotFiniteWarning(FdsolveWarning):
+    """A run came to its end with nan or infinity in its last level."""

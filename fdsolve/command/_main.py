@@ -31,6 +31,10 @@ examples:
   fdsolve run heat.py --set kappa=0.1 --save heat.nc --plot heat.png
   fdsolve run heat.py --plot heat.pdf --field T --time 0,0.5,1 --kind lines
   fdsolve run heat.py --animate heat.gif --fps 10 --progress
+
+It ends with 0 if all went well; with 1 if the run failed, was interrupted, or its last level is not finite: what there
+is is written all the same, and the last line on the error stream says what happened, where, and what to try; with 2 if
+what was asked for cannot be.
 """
 )
 _PLAN = (

@@ -1,11 +1,14 @@
 """`fdsolve run` and `fdsolve plan`."""
 
+import sys
+import warnings
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import DeclarationError, FdsolveError
+from ..errors import DeclarationError, FdsolveError, NotFiniteWarning
 from ..field import Field
 from ..files import to_netcdf, to_zarr
 from ._mistakes import FailedError, UsageError, told, where_in
@@ -17,7 +20,10 @@ FILMS = (".gif", ".mp4")
 
 
 def run(options: Namespace) -> int:
-    """Solves a problem file, and writes what was asked for."""
+    """Solves a problem file, and writes what was asked for; what there is, too, where the run failed or was ended.
+
+    Raises FailedError, after all was written, for a run that did not come to a good end.
+    """
     places = [
         ("--save", options.save, tuple(WRITERS)),
         ("--plot", options.plot, PICTURES),
@@ -29,8 +35,20 @@ def run(options: Namespace) -> int:
     problem = _read(options)
     field = options.field.split(",") if options.field else None
     _check_fields(problem, field or [])
-    solution = _solve(problem, options.progress)
+    solution, fault = _solve(problem, options.progress)
     print(solution)
+    try:
+        _write_all(options, solution, field)
+    except (UsageError, FailedError) as error:
+        if fault is None:
+            raise
+        print(f"fdsolve: {error}", file=sys.stderr)
+    if fault is not None:
+        raise fault
+    return 0
+
+
+def _write_all(options: Namespace, solution: Any, field: list[str] | None) -> None:
     chosen = field[0] if field and len(field) == 1 else field
     shown = {"kind": options.kind}
     if options.save:
@@ -40,7 +58,6 @@ def run(options: Namespace) -> int:
         _write(options.plot, lambda path: solution.plot(chosen, time=time, **shown).savefig(path, dpi=150))
     if options.animate:
         _write(options.animate, lambda path: solution.animate(path, chosen, fps=options.fps, **shown))
-    return 0
 
 
 def plan(options: Namespace) -> int:
@@ -62,16 +79,45 @@ def _read(options: Namespace) -> ProblemFile:
     return read_problem(options.problem, dict(read_setting(text) for text in options.set))
 
 
-def _solve(problem: ProblemFile, progress: bool) -> Any:
-    """The solution; what fails on the way is told with the line of the problem file it came from."""
+def _solve(problem: ProblemFile, progress: bool) -> tuple[Any, FailedError | None]:
+    """The solution, and what is wrong with it: it is not finite at its end, or stops where it should not.
+
+    What fails on the way is told with the line of the problem file it came from.
+    """
+    name, faults = problem.path.name, []
     try:
-        return problem.solve(**({"progress": True} if progress else {}))
+        with _taking(NotFiniteWarning, faults):
+            solution = problem.solve(**({"progress": True} if progress else {}))
     except FdsolveError as error:
-        raise FailedError(f"{problem.path.name}: {error}") from error
+        fault = FailedError(f"{name}: {error}")
+        if getattr(error, "solution", None) is None:
+            raise fault from error
+        fault.__cause__ = error
+        return error.solution, fault  # type: ignore[attr-defined]
     except (UsageError, KeyboardInterrupt):
         raise
     except Exception as error:
         raise FailedError(f"{where_in(problem.path, error)}\n  {told(error)}") from error
+    if not faults and (solution.stopped or "").startswith("interrupted"):
+        faults.append(f"{solution.stopped} at t = {float(solution.times[-1]):.6g}; what there is was written.")
+    return solution, FailedError(f"{name}: {faults[0]}") if faults else None
+
+
+@contextmanager
+def _taking(category: type[Warning], found: list[str]) -> Iterator[None]:
+    """Keeps the texts of warnings of a category instead of telling them."""
+    before = warnings.showwarning
+
+    def show(message: Any, kind: Any, *rest: Any, **more: Any) -> None:
+        if issubclass(kind, category):
+            found.append(str(message))
+        else:
+            before(message, kind, *rest, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield
 
 
 def _check_place(name: str, path: Path | None, endings: Sequence[str]) -> None:

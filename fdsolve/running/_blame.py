@@ -25,7 +25,7 @@ def explain_not_finite(plan: Plan, arrays: Arrays, broken: Broken) -> str:
     value = after[name][tuple(place)]
     where = ", ".join(f"{axis}={int(i)} ({_coordinate(plan, name, axis, i):.6g})" for axis, i in _named(plan, place))
     rule = f" by {piece.label}" if piece is not None else ""
-    largest = {n: float(np.max(np.abs(x.astype(np.result_type(x, float))))) for n, x in before.items() if x.size}
+    largest = {name: _size(x) for name, x in before.items() if x.size}
     sizes = ", ".join(f"max |{n}| = {size:.4g}" for n, size in largest.items())
     return (
         f"`{name}` became {value} at level {broken.level}, t = {grid.time.points[broken.level]:.6g}, first at "
@@ -54,18 +54,20 @@ def explain_last_level(
     text = f"The last level of `{name}` is not finite at {count}, first at {where}{rule}. "
     if time is None:
         return text + _advice(plan, 0.0)
+    between, size = _between(plan, name, history.get(name))
     return (
-        f"{text}{_between(plan, history.get(name))}Give monitors=[fd.monitors.Nan()] to stop at the step where it "
-        f"begins and learn it. {_advice(plan, 0.0)}"
+        f"{text}{between}Give monitors=[fd.monitors.Nan()] to stop at the step where it begins and learn it. "
+        f"{_advice(plan, size)}"
     )
 
 
-def _between(plan: Plan, saved: jax.Array | None) -> str:
-    """The saved times between which a field stopped being finite, found by halving; empty where too few are kept."""
+def _between(plan: Plan, name: str, saved: jax.Array | None) -> tuple[str, float]:
+    """The saved times between which a field stopped being finite, found by halving, and its size at the first of them;
+    empty where too few are kept."""
     levels, time = plan.structure.saved_levels, plan.problem.scope.grid.time
     assert time is not None
     if saved is None or len(levels) != len(saved) or len(levels) < 2 or np.all(np.isfinite(np.asarray(saved[-1]))):
-        return ""
+        return "", 0.0
     good, wrong = -1, len(levels) - 1
     while wrong - good > 1:
         middle = (good + wrong) // 2
@@ -75,8 +77,15 @@ def _between(plan: Plan, saved: jax.Array | None) -> str:
             wrong = middle
     first = f"at t = {time.points[levels[wrong]]:.6g} (level {levels[wrong]})"
     if good < 0:
-        return f"It was so {first}, the first that was saved. "
-    return f"Of the levels saved it was finite up to t = {time.points[levels[good]]:.6g}, no longer {first}. "
+        return f"It was so {first}, the first that was saved. ", 0.0
+    size = _size(np.asarray(saved[good]))
+    before = f"up to t = {time.points[levels[good]]:.6g} (max |{name}| = {size:.4g})"
+    return f"Of the levels saved it was finite {before}, no longer {first}. ", size
+
+
+def _size(values: np.ndarray) -> float:
+    """The largest size, in a precision in which that of complex numbers does not overflow; 0 of nothing."""
+    return float(np.max(np.abs(values.astype(np.result_type(values, float))), initial=0.0))
 
 
 def _named(plan: Plan, place: Any) -> list[tuple[str, int]]:

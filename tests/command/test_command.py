@@ -141,6 +141,40 @@ def test_a_run_that_fails_ends_with_1(declared, capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [[], ["--progress"]], ids=["plain", "watched"])
+def test_a_run_that_ends_not_finite_writes_what_there_is_and_ends_with_1(declared, capsys, more):
+    wanted = ["--save", "o.nc", "--plot", "o.png", "--animate", "o.gif"]
+    assert main(["run", "p.py", "--set", "a=1e160", *wanted, *more]) == 1
+    text = told(capsys).splitlines()
+    assert text[-1].startswith("fdsolve: p.py: ") and "`lambda` on u[...]" in text[-1] and "x=0 (0)" in text[-1]
+    assert ("Give monitors=" in text[-1]) != bool(more) and "time step" in text[-1]
+    assert not any("warning" in line for line in text if "not finite" in line)  # told once
+    times = xr.open_dataset("o.nc").t
+    np.testing.assert_allclose(times, np.linspace(0, 1, 4)[: 2 if more else 4])
+    assert Path("o.png").exists() and Path("o.gif").exists()
+
+
+def test_of_two_faults_the_run_is_told_last(declared, capsys):
+    assert main(["run", "p.py", "--set", "a=1e160", "--plot", "o.png", "--time", "7"]) == 1
+    first, last = told(capsys).splitlines()[-2:]
+    assert "7" in first and "not finite" in last
+
+
+@pytest.mark.filterwarnings("default::fdsolve.FdsolveWarning")
+def test_an_interrupted_run_ends_with_1_and_one_that_a_monitor_stops_with_0(declared, capsys):
+    text = DECLARED.replace("num=4", "num=400").replace("0.5)", "1.0)")
+    stop = "fd.monitors.Callback(lambda look: __import__('signal').raise_signal(2), every=100)"
+    declared.joinpath("i.py").write_text(text.replace("every(1)", f"every(1), monitors=[{stop}]"))
+    assert main(["run", "i.py", "--save", "i.nc"]) == 1
+    assert "interrupted from the keyboard at t = " in told(capsys).splitlines()[-1]
+    assert 1 < xr.open_dataset("i.nc").t.size < 400
+    declared.joinpath("s.py").write_text(
+        text.replace("every(1)", "every(1), monitors=[fd.monitors.Steady(1e-3, every=9)]")
+    )
+    assert main(["run", "s.py", "--save", "s.nc"]) == 0
+    assert xr.open_dataset("s.nc").t.size < 400
+
+
 def test_a_field_that_is_not_there_is_told_before_the_run(declared, capsys):
     assert main(["run", "p.py", "--field", "w", "--save", "o.nc"]) == 2
     assert "Solution" not in capsys.readouterr().out and not Path("o.nc").exists()

@@ -203,7 +203,9 @@ def test_values_that_are_not_finite_are_traced_to_step_point_and_rule():
     wrong = 2 * -(-level // 2)
     before, after = (f"{plain.times[index]:.6g}" for index in (wrong // 2 - 1, wrong // 2))
     assert "`u` is not finite at 2 of 16 points, first at x=5 (0.333333)" in text and "u[1:, 5:7]" in text, text
-    assert f"finite up to t = {before}, no longer at t = {after} (level {wrong})" in text, text
+    assert f"finite up to t = {before} (max |u| = " in text and f"no longer at t = {after} (level {wrong})" in text, (
+        text
+    )
     assert "monitors=[fd.monitors.Nan()]" in text
 
 
