@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import xarray as xr
 
 from .errors import FdsolveError, FdsolveWarning, RunError
-from .files import ZarrStream
+from .files import ZarrStream, check_place
 from .kernels import Arrays
 from .monitors import AbstractMonitor, Checkpoints, Watch, make_progress
 from .planning import Plan, SavePlan
@@ -39,6 +40,8 @@ def solve_in_chunks(
     holes = {name: holes_of(made, name, hidden) for name in made.problem.names}
     watch = Watch([one for one in monitors if not isinstance(one, Checkpoints)], made, holes)
     if keeper is not None and kept is None:
+        if made.stream is not None:  # whoever resumes before the first checkpoint may write over what is there
+            check_place(Path(made.stream.path), made.stream.overwrite)
         keeper.begin(problem)
     begun, ready = get_ready(structure, axes, arrays, carry)
     level = 0 if kept is None else kept.level

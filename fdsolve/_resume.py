@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ._solve import solve_declared
 from .monitors import Checkpoints
+from .planning import Stream
 from .running import read_newest
 from .solution import Solution
 
@@ -23,4 +25,12 @@ def resume(path: str | os.PathLike, *, progress: bool | None = None) -> Solution
     given: Mapping[str, Any] = dict(problem)
     monitors = [Checkpoints(path, one.every) if isinstance(one, Checkpoints) else one for one in given["monitors"]]
     shown = given["progress"] if progress is None else progress
-    return solve_declared({**given, "monitors": monitors, "progress": shown}, kept)
+    save = given["save"] if kept is not None else _from_the_start(given["save"])
+    return solve_declared({**given, "monitors": monitors, "progress": shown, "save": save}, kept)
+
+
+def _from_the_start(save: Any) -> Any:
+    """What a run saves that broke off before its first checkpoint: the store it had begun is written over."""
+    if isinstance(save, Stream):
+        return replace(save, overwrite=True)
+    return [_from_the_start(one) for one in save] if isinstance(save, list | tuple) else save

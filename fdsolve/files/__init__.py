@@ -7,5 +7,6 @@ from ._encoding import time_units as time_units
 from ._need import need as need
 from ._open import open_dataset as open_dataset
 from ._stream import ZarrStream as ZarrStream
+from ._stream import check_place as check_place
 from ._write import to_netcdf as to_netcdf
 from ._write import to_zarr as to_zarr

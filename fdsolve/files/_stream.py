@@ -52,7 +52,7 @@ class ZarrStream:
     ) -> None:
         need("zarr", "io")
         place, dim = Path(os.path.abspath(os.fspath(path))), _growing(template, dim)
-        _check_place(place, overwrite)
+        check_place(place, overwrite)
         encoding = encoding_of(template)
         for name, chunk in _chunks(template, dim, total).items():
             encoding[name]["chunks"] = chunk
@@ -281,7 +281,8 @@ def _growing(template: Any, dim: str | None) -> str:
     return chosen
 
 
-def _check_place(place: Path, overwrite: bool) -> None:
+def check_place(place: Path, overwrite: bool) -> None:
+    """Refuses a place for a store where something is; a store may go if it may be written over."""
     if place.is_dir() and not any(place.iterdir()):
         place.rmdir()
     store = (place / METADATA).is_file()

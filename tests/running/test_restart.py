@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -83,6 +84,29 @@ def test_going_on_from_a_checkpoint_is_exact(tmp_path):
     np.testing.assert_array_equal(whole.receivers["u"], again.receivers["u"])
     for title, kept in whole.monitors.items():
         xr.testing.assert_identical(kept, again.monitors[title])
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside receivers"])
+def test_a_run_that_broke_off_before_its_first_checkpoint_begins_anew(tmp_path, beside):
+    def save(overwrite=False):
+        store = fd.stream(tmp_path / "run.zarr", fd.every(4), overwrite=overwrite)
+        return [store, fd.receivers(dict(x=[0.5], y=[0.5]))] if beside else store
+
+    whole = fd.solve(decay(90), k=0.7, save=save(), monitors=[fd.Checkpoints(tmp_path / "run", every=40)])
+    expected = np.asarray(whole["u"])
+    for one in (tmp_path / "run").glob("level-*"):
+        shutil.rmtree(one)
+    np.testing.assert_array_equal(fd.resume(tmp_path / "run")["u"], expected)
+
+
+def test_a_refused_store_is_never_taken_for_the_run_s_own(tmp_path):
+    fd.solve(decay(20), k=0.7, save=fd.stream(tmp_path / "mine.zarr"))
+    before = xr.open_zarr(tmp_path / "mine.zarr", consolidated=False).u.values
+    with pytest.raises(fd.RunError, match="already"):
+        fd.solve(decay(90), k=0.1, save=fd.stream(tmp_path / "mine.zarr"), monitors=[fd.Checkpoints(tmp_path / "run")])
+    with pytest.raises(fd.RunError, match="holds no checkpoints"):
+        fd.resume(tmp_path / "run")
+    np.testing.assert_array_equal(xr.open_zarr(tmp_path / "mine.zarr", consolidated=False).u, before)
 
 
 def test_folders_that_hold_something_else_are_refused(tmp_path):
