@@ -179,4 +179,6 @@ def periodic_rule(book: RuleBook, name: str, side: Side, sign: int) -> int:
     def make() -> Traced:
         return trace(call, "a periodic copy", dtype)
 
-    return book.number(("periodic", name, side, sign), make)
+    number = book.number(("periodic", name, side, sign), make)
+    book.copies.add(number)
+    return number

@@ -80,6 +80,8 @@ class RuleBook:
         self.paired: set[tuple[str, Side]] = set()
         self.memories = Memories(problem)
         self.slopes: dict[int, frozenset[str]] = {}
+        self.copies: set[int] = set()
+        """The rules that copy ghost points from the other end of a periodic axis."""
         self._numbers: dict[Any, int] = {}
 
     def number(self, key: Any, make: Callable[[], Traced]) -> int:

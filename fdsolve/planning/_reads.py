@@ -25,6 +25,8 @@ def check_reads(
 ) -> None:
     """Refuses reads of levels before the first, and reads beyond walls without a condition."""
     grid = problem.scope.grid
+    if piece.rule in book.copies:  # copies of ghosts that no condition supplies: who reads them is refused himself
+        return
     for operand in book.rules[piece.rule].operands:
         if isinstance(operand, ProfileRead) and grid.time is not None and grid.time_name in operand.axes:
             offset = operand.offset[0]

@@ -344,3 +344,30 @@ def test_wrong_use_is_explained(name: str) -> None:
 def test_an_outflow_needs_its_speed_by_name() -> None:
     with pytest.raises(TypeError, match=re.escape("positional")):
         Outflow(1.0)  # type: ignore[misc]
+
+
+def box(walls, rule=None):
+    """3-D heat: periodic along x, `walls` at the ends of y, Neumann's condition at those of z."""
+    space = dict(x=fd.Axis(0, 1, 6, periodic=True), y=fd.Axis(0, 1, 5), z=fd.Axis(0, 1, 7, cells=True))
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.01, num=6), **space))
+    u[...] = rule or fd.rate(lambda u: fd.schemes.laplacian(u))
+    u[0] = lambda x, y, z: jnp.sin(2 * jnp.pi * x) * jnp.sin(jnp.pi * y) * (1 + z**2)
+    u[dict(y=[0, -1])] = walls
+    u[dict(z=[0, -1])] = fd.boundary.Neumann(0.5)
+    return u
+
+
+def test_numbers_at_a_wall_stand_beside_periodic_ends_and_ghosts():
+    """Where a number stands no ghost is supplied; the copies beyond a periodic end want none either."""
+    expected = fd.solve(box(fd.boundary.Dirichlet(0.0)))["u"]
+    np.testing.assert_allclose(fd.solve(box(0.0))["u"], expected, atol=1e-14)  # sin π is not quite 0
+
+
+def test_reads_beyond_a_corner_that_nothing_supplies_are_refused_still():
+    def skew(u, dt):
+        return u["t-1"] + dt * (u["t-1", "x-1", "z-1"] - u["t-1"])
+
+    u = box(0.0, skew)
+    u[1:, :, 0] = skew  # takes the first wall's number away, and its ghosts were never there
+    with pytest.raises(fd.PlanningError, match="one point outside the lower end of axis `z`"):
+        fd.plan(u)
