@@ -34,7 +34,7 @@ class Shown:
 
     def title(self, index: int) -> str:
         """The time, and where other axes were cut."""
-        parts = [] if self.time is None else [time_text(self.array[self.time][index])]
+        parts = [] if self.time is None else [time_text(self.array[self.time], index)]
         taken = str(self.array.attrs.get("cell_methods", "")).split()  # along these axes there is no cut: "x: mean"
         cuts = {name: at for name, at in self.array.coords.items() if at.ndim == 0 and name != self.time}
         parts += [cut_text(at) for name, at in cuts.items() if f"{name}:" not in taken]

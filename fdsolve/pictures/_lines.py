@@ -32,7 +32,7 @@ def _lines_of(figure: Any, ax: Any, shown: Shown, indices: list[int], request: R
     marks = dict(marker="o", markersize=3) if place.size <= 24 else {}
     lines = []
     for index, shade in zip(indices, shades, strict=True):
-        text = "" if shown.time is None else time_text(shown.array[shown.time][index])
+        text = "" if shown.time is None else time_text(shown.array[shown.time], index)
         lines += ax.plot(place.values, shown.level(index).values, color=shade, label=text, **marks)
     ax.set(xlabel=label_of(place), ylabel=shown.label, xlim=_ends(place))
     if request.limits is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from ._mesh import edges_of
 from ._style import COLOURS, HOLE, style
 
+SHORT_LABEL = 24
 MOST_STENCILS = 4
 _MORE = ("#4477AA", "#BB5566", "#999933", "#882255", "#44AA99", "#DDCC77", "#AA4499", "#332288")
 _OBLIQUE = 0.42
@@ -90,7 +91,8 @@ def _draw_field(part: Any, one: RegionMap) -> None:
     left, right = part.subfigures(1, 2, width_ratios=(1.25, 1.0)) if distinct else (part, None)
     ax = left.subplots()
     _draw_map(one, ax)
-    left.legend(handles=_handles(one), loc="outside lower center", ncols=1 if len(one.rules) <= 6 else 2)
+    short = max((len(rule.label) for rule in one.rules), default=0) <= SHORT_LABEL
+    left.legend(handles=_handles(one), loc="outside lower center", ncols=2 if short and len(one.rules) > 6 else 1)
     if right is None:
         return
     columns = 1 if len(distinct) == 1 else 2

@@ -50,19 +50,28 @@ def label_of(array: xr.DataArray, name: str | None = None) -> str:
     return name_with_unit(shown.removesuffix("_face"), array.attrs.get("units"))
 
 
-def time_text(time: xr.DataArray) -> str:
-    """ "t = 0.5 s", or the date and time of day of a calendar axis."""
-    value = time.values[()]
-    if np.issubdtype(time.dtype, np.datetime64):
-        text = str(np.datetime_as_string(value, unit="m")).replace("T", " ")
+def time_text(times: xr.DataArray, index: int) -> str:
+    """ "t = 0.5 s", or the date and time of day of a calendar axis: as fine as tells one of the times from another."""
+    values = np.atleast_1d(times.values)
+    value, gap = values[index], np.min(np.abs(np.diff(values))) if len(values) > 1 else None
+    if np.issubdtype(times.dtype, np.datetime64):
+        text = str(np.datetime_as_string(value, unit=_clock_unit(value, gap))).replace("T", " ")
         return text.removesuffix(" 00:00")
-    unit = time.attrs.get("units")
-    return f"{time.name} = {rounded(float(value))}" + (f" {unit}" if unit and unit != "1" else "")
+    unit = times.attrs.get("units")
+    digits = 4 if not gap else int(np.clip(np.ceil(np.log10(np.max(np.abs(values)) / gap)) + 1, 4, 12))
+    return f"{times.name} = {rounded(float(value), digits)}" + (f" {unit}" if unit and unit != "1" else "")
 
 
-def rounded(value: float) -> str:
-    """A number in four digits, with a true minus."""
-    return f"{value:.4g}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
+def _clock_unit(value: np.datetime64, gap: np.timedelta64 | None) -> Any:
+    """The unit in which instants that lie a gap apart are told, or one alone: minutes, or as fine as they need."""
+    if gap is None:
+        return next((unit for unit in ("m", "s") if value.astype(f"datetime64[{unit}]") == value), "ms")
+    return next((unit for unit in ("m", "s", "ms", "us") if gap >= np.timedelta64(1, unit)), "ns")
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """A number in four digits or as many as told, with a true minus."""
+    return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
 
 
 @dataclass(frozen=True)

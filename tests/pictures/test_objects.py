@@ -138,3 +138,21 @@ def test_dispersion_draws_what_the_analysis_holds():
     size = np.abs(1 - 0.55 * (1 - np.exp(-1j * theta)))
     np.testing.assert_allclose(left.lines[1].get_ydata(), size, atol=1e-9)
     np.testing.assert_allclose(right.lines[0].get_ydata(), found.phase_error[0])
+
+
+def test_long_legends_stay_on_the_paper():
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0, 3, 13, units="km"), y=fd.Axis(0, 1, 9, units="km"))
+    u = fd.Field("u", grid)
+    u[...] = fd.rate(lambda u: fd.schemes.laplacian(u))
+    u[0] = 0.0
+    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+    u[dict(y=[0, -1])] = fd.boundary.Robin(1.0, 0.5, 0.0)
+    for place in (2, 4, 6, 8):
+        u[dict(t=slice(1, None), x=[place, place + 1], y=[2, 4, 6])] = fd.rate(lambda u: -u[...])
+    figure = fd.plan(u).plot()
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    legends = [legend for part in figure.subfigs for left in part.subfigs for legend in left.legends]
+    assert len(legends) == 1 and len(legends[0].get_texts()) >= 7
+    box = legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height

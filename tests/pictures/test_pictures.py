@@ -173,6 +173,23 @@ def test_calendars_give_dates():
     assert ax.get_title() == "2016-06-02"
 
 
+@pytest.mark.parametrize(
+    ("times", "titles"),
+    [
+        (np.datetime64("2016-06-01T00:00", "ns") + np.arange(3) * np.timedelta64(250, "ms"), ["00:00:00.500", ".250"]),
+        (np.datetime64("2016-06-01T12:30", "ns") + np.arange(3) * np.timedelta64(20, "s"), ["12:30:40", ":20"]),
+        (np.datetime64("2016-06-01T12:30", "ns") + np.arange(3) * np.timedelta64(7, "m"), ["12:44", ":37"]),
+        (1000 + 0.1 * np.arange(3), ["t = 1000.2", "1000.1"]),
+        (np.arange(3.0) / 3, ["t = 0.6667", "0.3333"]),
+    ],
+    ids=["quarters of a second", "seconds", "minutes", "numbers", "thirds"],
+)
+def test_titles_tell_one_time_from_another(times, titles):
+    data = xr.Dataset({"T": (("t", "x", "y"), np.random.default_rng(0).random((3, 8, 5)))}, {"t": times, "x": X})
+    shown = [ax.get_title() for ax in pictures.plot(data).axes if ax.get_title()]
+    assert len(set(shown)) == 3 and shown[2].endswith(titles[0]) and shown[1].endswith(titles[1]), shown
+
+
 def test_it_draws_on_the_axes_given():
     data = random("t", "x", "y", u="m")
     figure, ax = plt.subplots()
