@@ -116,7 +116,7 @@ def make_parser() -> argparse.ArgumentParser:
     one.add_argument("--field", metavar="NAME,…", help="the field to draw, or several (default: all)")
     one.add_argument("--time", metavar="T,…", help="the times to draw (default: a choice)")
     one.add_argument("--kind", choices=list(KINDS), help="the kind of picture (default: by the number of dimensions)")
-    one.add_argument("--fps", type=float, default=12.0, help="frames of the film a second (12)")
+    one.add_argument("--fps", type=_rate, default=12.0, help="frames of the film a second (12)")
     one.add_argument("--progress", action="store_true", help="show a bar while it runs")
     one = _add(commands, "plan", plan, "print what a problem file would run, and why", _PLAN)
     _add_problem(one)
@@ -142,6 +142,13 @@ def _add(commands: Any, name: str, function: Any, summary: str, epilog: str, **o
     )
     one.set_defaults(command=function)
     return one
+
+
+def _rate(text: str) -> float:
+    """Frames a second; checked before the run, which may take long."""
+    if not 0 < float(text) <= 100:
+        raise argparse.ArgumentTypeError(f"frames a second are a number above 0 and up to 100; got {text}")
+    return float(text)
 
 
 def _add_problem(one: argparse.ArgumentParser) -> None:

@@ -175,6 +175,12 @@ def test_an_interrupted_run_ends_with_1_and_one_that_a_monitor_stops_with_0(decl
     assert xr.open_dataset("s.nc").t.size < 400
 
 
+@pytest.mark.parametrize("fps", ["-3", "0", "nan", "1000", "many"])
+def test_a_wrong_rate_of_a_film_is_told_before_the_run(declared, capsys, fps):
+    assert main(["run", "p.py", "--animate", "o.gif", "--fps", fps]) == 2
+    assert "--fps" in told(capsys).splitlines()[-1]
+
+
 def test_a_field_that_is_not_there_is_told_before_the_run(declared, capsys):
     assert main(["run", "p.py", "--field", "w", "--save", "o.nc"]) == 2
     assert "Solution" not in capsys.readouterr().out and not Path("o.nc").exists()
