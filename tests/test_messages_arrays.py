@@ -231,7 +231,8 @@ DATAARRAYS = {
         ruled(keep, initial=line(dates(6))),
     ),
     "interpolate outside": undeclared(
-        f"{ON}: fd.interpolate does not extrapolate: axis `x` runs from 0 to 1, the DataArray from 0.2 to 0.8.",
+        f"{ON}: fd.interpolate does not extrapolate: axis `x` runs from 0 to 1, the DataArray from 0.2 to 0.8. "
+        "Extend the DataArray, or give values to the part of the grid that it covers.",
         ruled(keep, initial=fd.interpolate(line([0.2, 0.8]))),
     ),
     "interpolate without coordinates": undeclared(

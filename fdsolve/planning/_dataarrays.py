@@ -256,7 +256,8 @@ class _Line:
             whose = "axis" if self.needed.size == own.size else "region along axis"
             raise DeclarationError(
                 f"{self.what}: fd.interpolate does not extrapolate: {whose} `{self.name}` runs from {text(low)} to "
-                f"{text(high)}, the DataArray from {text(numbers[0])} to {text(numbers[-1])}{self.units}."
+                f"{text(high)}, the DataArray from {text(numbers[0])} to {text(numbers[-1])}{self.units}. "
+                f"Extend the DataArray, or give values to the part of the grid that it covers."
             )
         if self.units:
             warnings.warn(

@@ -135,7 +135,9 @@ def _splits(table: list[tuple[Piece, Traced]]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _analyse(structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float) -> Stability:
+def _analyse(
+    structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float
+) -> Stability | Skipped:
     values = {name: np.frombuffer(data, dtype).reshape(shape) for name, data, dtype, shape in frozen}
     pieces = main_pieces(structure)
     rated = {name for name, group in pieces.items() if group[0].role == "rate"}
@@ -144,14 +146,23 @@ def _analyse(structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, .
     reads_step = bool(rated) or any("dt" in _wholes_of(rule) for rule in rules)
     consts = [rule.consts for rule in rules]
 
-    def test(steps: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-        weights = _weights_at(rules, values, consts, jnp.asarray(steps, values["dt"].dtype))
-        return _growth(structure, table, [np.asarray(w) for w in weights], dict(shifts), steps, rated, tolerance)
+    def weights_at(steps: np.ndarray) -> list[np.ndarray]:
+        return [np.asarray(w) for w in _weights_at(rules, values, consts, jnp.asarray(steps, values["dt"].dtype))]
 
-    factor, stable = test(np.array([step]), TOLERANCES[0])
+    def test(steps: np.ndarray, tolerance: float, weights: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return _growth(structure, table, weights, dict(shifts), steps, rated, tolerance)
+
+    declared = np.array([step])
+    weights = weights_at(declared)
+    for (piece, _), own in zip(table, weights, strict=True):
+        if not np.isfinite(own).all():
+            return Skipped(f"{piece.label} has a factor that is not finite")
+    factor, stable = test(declared, TOLERANCES[0], weights)
     largest = None
     if reads_step:
-        largest, stricter = (_largest_step(lambda steps, t=t: test(steps, t)[1], step) for t in TOLERANCES)
+        largest, stricter = (
+            _largest_step(lambda steps, t=t: test(steps, t, weights_at(steps))[1], step) for t in TOLERANCES
+        )
         # A bound that shrinks with the tolerance is none: every step amplifies something, small ones only a little.
         largest = 0.0 if stricter < 0.5 * largest else largest
     return Stability(step, float(factor[0]), bool(stable[0]), largest)

@@ -96,3 +96,14 @@ def test_what_is_not_analysed_says_why(rule, reason):
 def test_a_source_that_varies_does_not_hinder_the_analysis():
     found = fd.plan(field(lambda u, x, t: 0.5 * u["t-1"] + jnp.sin(x + t), grid())).stability
     assert found.factor == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("rate", [False, True], ids=["level", "rate"])
+def test_factors_that_are_not_finite_are_told(rate):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0, 1, num=6, periodic=True))
+    u = fd.Field("u", grid)
+    u[...] = fd.rate(lambda u, k: fd.schemes.laplacian(u) / k) if rate else lambda u, k: u["t-1"] / k
+    u[0] = lambda x: 1.0 + x
+    assert "on u[...] has a factor that is not finite" in str(fd.plan(u, k=0.0))
+    with pytest.warns(fd.FdsolveWarning, match="not finite at 6 of 6 points"):
+        fd.solve(u, k=0.0)
