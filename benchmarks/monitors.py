@@ -50,7 +50,9 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
         ("a bar", run(progress=True)),
         ("a bar and three monitors as they are", run(monitors=unasked, progress=True)),
     ]
-    samples = interleave([*(call for _, call in cases), run()], budget=3 * settings.budget, least=7 if settings.quick else 41)
+    samples = interleave(
+        [*(call for _, call in cases), run()], budget=3 * settings.budget, least=7 if settings.quick else 41
+    )
     rows = []
     for place, (what, _) in enumerate(cases):
         ratio, low, high = samples.ratio(place, -1)
