@@ -98,7 +98,23 @@ def between_walls() -> Case:
     return case_of(u, c=0.4)
 
 
+def along_time() -> Case:
+    """Records at a wall, along it and time, at a point, in a coefficient read at two times; a number beside them."""
+    u = fd.Field("u", grid(12, x=axis(40), y=axis(31)))
+    u[...] = lambda u, k, a: (
+        u["t-1"] + 0.1 * k * (1 + a * u["t-1"]) * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "y+1"])
+    )
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    u[dict(x=[0, -1])] = u[dict(y=-1)] = 0.1
+    u[dict(x=0)] = lambda s: s
+    u[dict(y=0)] = lambda w: w**2
+    u[fd.point(x=0.3, y=0.4)] += lambda q, a: a * q
+    k, s, q = (fd.along(0.5 + 0.1 * normal(13), "t") for _ in range(3))
+    return case_of(u, a=0.3, k=k, s=s, q=q, w=fd.along(0.5 + 0.1 * normal(13, 40), "t", "x"))
+
+
 CASES: dict[str, Callable[[], Case]] = {
+    "along time": along_time,
     "between walls": between_walls,
     "leapfrog": leapfrog,
     "two velocities": two_velocities,

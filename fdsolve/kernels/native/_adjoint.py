@@ -47,6 +47,8 @@ class Sum:
     operand: WholeRead | ProfileRead
     array: Array
     boxes: tuple[Box, ...]
+    timed: bool
+    """Whether the operand changes along time: what a level adds up is an entry's of its own."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Pulled:
     program: Program
     sums: tuple[Sum, ...]
     levels: Levels
+
+    @property
+    def timed(self) -> bool:
+        """Whether any sum is a level's own."""
+        return any(one.timed for one in self.sums)
 
 
 def adjoint_names(name: str, kept: int) -> tuple[str, ...]:
@@ -164,16 +171,18 @@ class _Transpose:
             array = replace(shapes[key], name=f"cotangent {len(sums)}", kept=1, hidden=True)
             cells = [cell for cell in self._cells(array, terms, changed) if cell.terms]
             largest = max(cells, key=lambda cell: cell.box.size, default=None)
-            if largest is not None and isinstance(key[0], WholeRead) and largest.box.shape[-1] >= LANES:
+            timed = self._is_timed(key[0])
+            number = isinstance(key[0], WholeRead) or (timed and len(key[0].axes) == 1)
+            if largest is not None and number and largest.box.shape[-1] >= LANES:
                 cells.remove(largest)
                 folded = replace(array, shape=(*array.shape[:-1], LANES), lower=(*array.lower[:-1], 0),
                                  upper=(*array.upper[:-1], 0))  # fmt: skip
-                sums.append(Sum(key[0], folded, (_in_lanes(largest.box),)))
+                sums.append(Sum(key[0], folded, (_in_lanes(largest.box),), timed))
                 start = StateRead(array.name, -1, self._here)
                 operations.append(replace(self._operation(array.name, largest, start), folded=True))
                 array = replace(array, name=f"cotangent {len(sums)}")
             if cells:
-                sums.append(Sum(key[0], array, tuple(cell.box for cell in cells)))
+                sums.append(Sum(key[0], array, tuple(cell.box for cell in cells), timed))
                 start = StateRead(array.name, -1, self._here)
                 operations += [self._operation(array.name, cell, start) for cell in split_around(cells, inner)]
         return sums, operations
@@ -184,9 +193,15 @@ class _Transpose:
         name = "times" if operand in (WholeRead("t"), TIME_BEFORE) else operand.name
         if name not in self.moving:
             return False
-        if name == "times" or (isinstance(operand, ProfileRead) and not set(operand.axes) <= set(self.axes)):
-            raise Unserved("what moves changes along time")
+        if name == "times":
+            raise Unserved("the times themselves move")
+        if isinstance(operand, ProfileRead) and not set(operand.axes[self._is_timed(operand) :]) <= set(self.axes):
+            raise Unserved("what moves lies along an axis of its own")
         return True
+
+    def _is_timed(self, operand: Operand) -> bool:
+        """Whether an operand changes along time, the first axis of such arrays."""
+        return isinstance(operand, ProfileRead) and bool(operand.axes) and operand.axes[0] not in self.axes
 
     def _cells(self, one: Array, terms: Sequence[Term], changed: Boxes) -> list[Cell]:
         """An array cut into boxes, with the terms that act there; `changed` says where sums differ."""

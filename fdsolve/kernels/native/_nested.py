@@ -17,9 +17,8 @@ from ..._tangents import replaced
 from .._march_call import MarchCall
 from ._march import layout_of, pulled_of, run
 from ._operands import Alone, Spread, stack_name
-from ._pull import Pulling, cotangents_of, portable
+from ._pull import Carried, Pulling, cotangents_of, portable, pull_levels, start_of
 from ._slabs import cut_slabs, pull_slabs
-from ._sums import start_sums
 
 Keeping = tuple[MarchCall, Any, Any]
 """A march by blocks, its tiling, and the tree of its arrays."""
@@ -52,19 +51,19 @@ def pull_blocks(
     block = replace(call, steps=length, block=0)
     levels = Alone(tuple(one.name for one, _ in layout_of(call).program.state), made.levels.last)
     wanted = replace(block, steps=length if made.levels.last else length - 1)
-    slabs = cut_slabs(block, pull)
+    slabs = None if made.timed else cut_slabs(block, pull)
 
-    def one(held: Sequence[Any], number: Any) -> tuple[list[Any], None]:
+    def one(found: Carried, number: Any) -> tuple[Carried, None]:
         begin = start + number * length
         if slabs is not None:
-            return pull_slabs(block, pull, slabs, arrays, held, rooms, begin, number), None
+            return (pull_slabs(block, pull, slabs, arrays, found[0], rooms, begin, number), found[1]), None
         stacks = run(wanted, levels, arrays, rooms, begin, tiling, place=number)
         given = {stack_name(name): stack for name, stack in zip(levels.names, stacks, strict=True)
                  if name in made.levels.names}  # fmt: skip
-        return run(block, pull, arrays, held, begin + (length - 1), tiling, given, begin), None
+        return pull_levels((block, *static[1:]), leaves, found, given, begin), None
 
     numbers = jnp.arange(call.steps // length, dtype=jnp.asarray(start).dtype)
-    found = lax.scan(one, [*cotangents, *start_sums(made.sums)], numbers, reverse=True)[0]
+    found = lax.scan(one, start_of(static, leaves, cotangents), numbers, reverse=True)[0]
     return cotangents_of(static, leaves, found)
 
 

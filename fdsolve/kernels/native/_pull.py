@@ -1,11 +1,13 @@
 """The pull of cotangents through a march by generated code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from ..._tangents import replaced
 from .._march_call import MarchCall
@@ -13,7 +15,7 @@ from .._registry import get
 from ._march import Tiling, axes_of, layout_of, pulled_of, run
 from ._operands import Pull, stack_name
 from ._program import Program
-from ._sums import gather_sums, start_sums
+from ._sums import gather_level, gather_sums, start_sums
 
 Pulling = tuple[MarchCall, Tiling | None, Any, Pull, tuple[str, ...], tuple[int, ...]]
 """A march, its tiling, the tree of its arrays, what is pulled, the names and places of the leaves that move."""
@@ -24,23 +26,57 @@ def pull_back(
     static: Pulling, leaves: list[Any], state: list[Any], start: Any, stacks: list[Any], cotangents: list[Any]
 ) -> list[Any]:
     """The cotangents of the leaves that move and of the state, from those of the state after the march."""
-    call, tiling, form, pull, _, _ = static
-    made, arrays = pulled_of(call, pull), form.unflatten(leaves)
+    call, _, _, pull, _, _ = static
+    made = pulled_of(call, pull)
     held = dict(zip(map(stack_name, made.levels.names), stacks, strict=True))
-    given = [*cotangents, *start_sums(made.sums)]
-    found = run(call, pull, arrays, given, start + (call.steps - 1), tiling, held, start)
-    return cotangents_of(static, leaves, found)
+    return cotangents_of(static, leaves, pull_levels(static, leaves, start_of(static, leaves, cotangents), held, start))
 
 
-def cotangents_of(static: Pulling, leaves: Sequence[Any], found: Sequence[jax.Array]) -> list[jax.Array]:
-    """Those of the leaves that move and of the state, from the state of a pull: cotangents, and what was added up."""
+Carried = tuple[list[Any], dict[str, jax.Array]]
+"""The state of a pull, cotangents and then sums; and cotangents of leaves along time, which levels add to."""
+
+
+def start_of(static: Pulling, leaves: Sequence[Any], cotangents: Sequence[Any]) -> Carried:
+    """What a pull starts with."""
     call, _, _, pull, names, places = static
     sums = pulled_of(call, pull).sums
-    count = len(found) - len(sums)
+    like = dict(zip(names, places, strict=True))
+    timed = {one.operand.name for one in sums if one.timed}
+    return [*cotangents, *start_sums(sums)], {name: jnp.zeros_like(leaves[like[name]]) for name in sorted(timed)}
+
+
+def pull_levels(
+    static: Pulling, leaves: Sequence[Any], found: Carried, stacks: Mapping[str, Any], start: Any
+) -> Carried:
+    """Cotangents pulled past the levels of a march, which begins at `start`: level by level where leaves along time
+    move."""
+    call, tiling, form, pull, _, _ = static
+    made, arrays = pulled_of(call, pull), form.unflatten(leaves)
+    held, totals = found
+    if not made.timed:
+        return run(call, pull, arrays, held, start + (call.steps - 1), tiling, stacks, start), totals
+    one, count = replace(call, steps=1), len(held) - len(made.sums)
+    extents = {extent.name: extent for extent in call.structure.extents}
+
+    def level(found: Carried, number: Any) -> tuple[Carried, None]:
+        held = run(one, pull, arrays, found[0], number, tiling, stacks, start)
+        sums, totals = gather_level(made.sums, held[count:], found[1], number, extents, axes_of(call))
+        return ([*held[:count], *sums], totals), None
+
+    numbers = start + jnp.arange(call.steps, dtype=jnp.asarray(start).dtype)
+    return lax.scan(level, (held, totals), numbers, reverse=True)[0]
+
+
+def cotangents_of(static: Pulling, leaves: Sequence[Any], found: Carried) -> list[jax.Array]:
+    """Those of the leaves that move and of the state, from what a pull ends with."""
+    call, _, _, pull, names, places = static
+    sums, (held, totals) = pulled_of(call, pull).sums, found
+    count = len(held) - len(sums)
     like = {name: leaves[place] for name, place in zip(names, places, strict=True)}
     extents = {one.name: one for one in call.structure.extents}
-    moved = gather_sums(sums, found[count:], like, extents, axes_of(call))
-    return [*moved, *without_ghost_rows(layout_of(call).program, found[:count])]
+    moved = gather_sums(sums, held[count:], like, extents, axes_of(call))
+    moved = [one + totals[name] if name in totals else one for name, one in zip(like, moved, strict=True)]
+    return [*moved, *without_ghost_rows(layout_of(call).program, held[:count])]
 
 
 @pull_back.defjvp

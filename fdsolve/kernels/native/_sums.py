@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...planning import Extent
+from ...region import Box
 from ...stencil import ProfileRead
 from ._adjoint import Sum
 
@@ -30,21 +31,51 @@ def gather_sums(
     """
     totals = {name: jnp.zeros(one.shape, one.dtype) for name, one in like.items()}
     for one, array in zip(sums, found, strict=True):
-        name, total = one.operand.name, totals[one.operand.name]
-        for box in one.boxes:
-            begin, end = ([c - o for c, o in zip(corner, one.array.origin, strict=True)]
-                          for corner in (box.start, box.stop))  # fmt: skip
-            part = lax.slice(array, begin, end)
-            own = one.operand.axes if isinstance(one.operand, ProfileRead) else ()
-            for axis in reversed(range(len(axes))):  # one by one: sums of sums of rows lose less
-                if axes[axis] not in own:
-                    part = jnp.sum(part, axis=axis)
-            part = part.astype(total.dtype)
-            if isinstance(one.operand, ProfileRead):
-                part = _placed(part, one.operand, box.start, axes, extents[name].origin, total.shape)
-            total = total + part
-        totals[name] = total
+        for box in () if one.timed else one.boxes:
+            totals[one.operand.name] += _part(one, array, box, extents, axes, totals[one.operand.name])
     return list(totals.values())
+
+
+def gather_level(
+    sums: Sequence[Sum],
+    found: Sequence[jax.Array],
+    totals: Mapping[str, jax.Array],
+    number: Any,
+    extents: Mapping[str, Extent],
+    axes: tuple[str, ...],
+) -> tuple[list[jax.Array], dict[str, jax.Array]]:
+    """The sums with nothing in what is the level's own, and that where it belongs among the cotangents of operands that
+    change along time."""
+    found, totals = list(found), dict(totals)
+    for k, one in enumerate(sums):
+        if not isinstance(one.operand, ProfileRead) or not one.timed:
+            continue
+        total, at = totals[one.operand.name], number + (one.operand.offset[0] - extents[one.operand.name].origin[0])
+        for box in one.boxes:
+            part = _part(one, found[k], box, extents, axes, total[0])
+            totals[one.operand.name] = total = total.at[at].add(part)
+            begin = [c - o for c, o in zip(box.start, one.array.origin, strict=True)]
+            found[k] = lax.dynamic_update_slice(found[k], jnp.zeros(box.shape, found[k].dtype), begin)
+    return found, totals
+
+
+def _part(
+    one: Sum, array: jax.Array, box: Box, extents: Mapping[str, Extent], axes: tuple[str, ...], like: jax.Array
+) -> jax.Array:
+    """What was added up in a box, where its entries stand in the array that was read, or in a level of it."""
+    begin, end = ([c - o for c, o in zip(corner, one.array.origin, strict=True)] for corner in (box.start, box.stop))
+    part, read = lax.slice(array, begin, end), one.operand
+    own = read.axes if isinstance(read, ProfileRead) else ()
+    for axis in reversed(range(len(axes))):  # one by one: sums of sums of rows lose less
+        if axes[axis] not in own:
+            part = jnp.sum(part, axis=axis)
+    part = part.astype(like.dtype)
+    if not isinstance(read, ProfileRead):
+        return part
+    origin = extents[read.name].origin
+    if one.timed:
+        read, origin = ProfileRead(read.name, read.axes[1:], read.offset[1:]), origin[1:]
+    return _placed(part, read, box.start, axes, origin, like.shape)
 
 
 def _placed(
