@@ -5,17 +5,21 @@ time, in rounds through all of them.
 """
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import fdsolve as fd
+from fdsolve.kernels.native import _march
+from fdsolve.kernels.native._march import choose_tiling
 
 from ._compare import Settings, check_agreement, gradient
 from ._table import Row, show_seconds
@@ -187,18 +191,77 @@ def _medium(num: int, kernel: str) -> Callable[..., Any]:
     return lambda m: fd.solve(u, m=m, save=fd.final(), kernel=kernel).final["u"]
 
 
+def _between_walls(num: int, kernel: str) -> Callable[..., Any]:
+    """c² ↦ the last level of a wave of order 8, closed at walls."""
+    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4 * PARAMETER_STEPS, num=PARAMETER_STEPS + 1), **axes))
+    u[...] = lambda u, c, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * c * fd.schemes.laplacian(u, order=8, at="t-1")
+    u[[0, 1]] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
+    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = 0.0
+    return lambda c: fd.solve(u, c=c, save=fd.final(), kernel=kernel).final["u"]
+
+
+def _wavelet(num: int, kernel: str) -> Callable[..., Any]:
+    """The record of a source between points ↦ the last level of a wave of order 2."""
+    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4 * PARAMETER_STEPS, num=PARAMETER_STEPS + 1), **axes))
+    u[...] = 0.0
+    u[2:, 1:-1, 1:-1] = lambda u, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * fd.schemes.laplacian(u, at="t-1")
+    u[fd.point(x=0.31 * num, y=0.47 * num)] += lambda q: q
+    return lambda q: fd.solve(u, q=fd.along(q, "t"), save=fd.final(), kernel=kernel).final["u"]
+
+
+def _runge_kutta(num: int, kernel: str) -> Callable[..., Any]:
+    """κ ↦ the last level of heat by the classical method of order 4, cold and insulated walls."""
+    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.5 * PARAMETER_STEPS, num=PARAMETER_STEPS + 1), **axes))
+    u[...] = fd.rate(lambda u, kappa: kappa * fd.schemes.laplacian(u))
+    u[0] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
+    u[dict(x=[0, -1])] = 0.0
+    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
+    return lambda k: fd.solve(u, kappa=k, stepper=fd.schemes.RK4(), save=fd.final(), kernel=kernel).final["u"]
+
+
+@contextmanager
+def _one_level_a_pass() -> Iterator[None]:
+    """Marches of generated code go through the field once a level."""
+
+    def fewest(*given: Any) -> Any:
+        return replace(choose_tiling(*given), levels=1, width=0)
+
+    jax.clear_caches()
+    with patch.object(_march, "choose_tiling", fewest):
+        yield
+    jax.clear_caches()
+
+
 def _parameters(settings: Settings, num: int) -> list[Row]:
     """What a gradient by a parameter costs where generated code runs both ways, and where the portable kernel does."""
     rows = []
-    conductivity = jnp.asarray(0.1 + 0.1 * np.random.default_rng(0).uniform(size=(num, num)), jnp.float32)
-    for name, make, at in (("Burgers, by ν", _burgers, jnp.float32(0.05)), ("heat, by κ(x, y)", _medium, conductivity)):
+    uniform = np.random.default_rng(0).uniform
+    conductivity = jnp.asarray(0.1 + 0.1 * uniform(size=(num, num)), jnp.float32)
+    wavelet = jnp.asarray(uniform(size=PARAMETER_STEPS + 1), jnp.float32)
+    problems = (
+        ("Burgers, by ν", _burgers, jnp.float32(0.05), "slices"),
+        ("heat, by κ(x, y)", _medium, conductivity, "slices"),
+        ("heat by RK4, by κ", _runge_kutta, jnp.float32(0.4), "slices"),
+        ("wave, by its source's record", _wavelet, wavelet, "slices"),
+        ("wave of order 8 between walls, by c²", _between_walls, jnp.float32(0.4), None),
+    )
+    for name, make, at, portable in problems:
         forward = jax.jit(make(num, "native")).lower(at).compile()
-        ours, other = (gradient(make(num, kernel)).lower(at).compile() for kernel in ("native", "slices"))
-        check_agreement(name, ours(at), other(at), TOLERANCE)
-        samples = interleave([partial(f, at) for f in (ours, forward, other)], budget=settings.budget, least=3, most=15)
-        seconds = [show_seconds(samples.median(k)) for k in range(3)]
-        for place, (against, bar) in ((1, ("forward", NATIVE_BAR)), (2, ("gradient by `slices`", None))):
+        with _one_level_a_pass():
+            level = jax.jit(make(num, "native")).lower(at).compile()
+        runs = {"gradient": gradient(make(num, "native")).lower(at).compile(), "forward": forward}
+        runs["forward, one level a pass"] = level
+        if portable is not None:
+            runs["gradient by `slices`"] = other = gradient(make(num, portable)).lower(at).compile()
+            check_agreement(name, runs["gradient"](at), other(at), TOLERANCE)
+        samples = interleave([partial(f, at) for f in runs.values()], budget=settings.budget, least=3, most=15)
+        seconds = [show_seconds(samples.median(k)) for k in range(len(runs))]
+        for place, against in list(enumerate(runs))[1:]:
             ratio, low, high = samples.ratio(0, place)
+            bar = NATIVE_BAR if against.startswith("forward") else None
             what = f"{name}, against the {against}"
             rows.append(Row(what, seconds[0], f"{seconds[place]} ({against})", ratio, (low, high), bar))
     return rows
