@@ -123,6 +123,20 @@ def heat_in_stages() -> Case:
     return case_of(u, stepper=Heun(), kappa=1e-3 * noise(21, 11, 9), start=noise(21, 11, 9))
 
 
+def written_late_at_times() -> Case:
+    """A field that nothing reads, written over at every other level by what waits for rows far ahead on both axes."""
+    g = grid(11, 40, 19, 7)
+    u, v = fd.Field("u", g), fd.Field("v", g)
+    u[...] = lambda u: 0.5 * (u["t-1"] + u["t-1", "x-1"])
+    u[0] = lambda start: start[...]
+    u[dict(x=0)] = 0.2
+    v[...] = lambda u: 2 * u["t-1"]
+    even = fd.where(lambda t: jnp.cos(jnp.pi * t / g.t.step) > 0)
+    v[even & fd.region[1:, 3:20, 2:9]] = lambda u: u["x+12", "y+9"]
+    v[0] = 0.0
+    return case_of((u, v), start=noise(40, 19, 7))
+
+
 def four_axes() -> Case:
     """Middle axes beside the one that is cut; three levels kept."""
     u = fd.Field("u", grid(11, 9, 8, 5, 6, periodic="w"))
@@ -143,6 +157,7 @@ CASES: tuple[Callable[[], Case], ...] = (
     holes_and_places,
     staggered_sound,
     heat_in_stages,
+    written_late_at_times,
     four_axes,
 )
 

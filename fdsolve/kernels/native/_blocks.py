@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import lcm
 
 from ._program import Operation, Program, Unserved
-from ._schedule import Blocks, Edge, Schedule, boxes_meet, find_edges, least_delays
+from ._schedule import Blocks, Edge, Schedule, boxes_meet, by_array, find_edges, least_delays
 
 MAX_SKEW = 16
 """Rows of either axis; with more a level, there is little of a block left after a few levels."""
@@ -74,8 +74,9 @@ def _overwriting(program: Program, edges: Sequence[Edge], depths: dict[str, int]
         depth = depths[operations[e.writer].array]
         if e.lag < depth:
             found.append(Edge(e.writer, e.reader, depth - e.lag, tuple(-o for o in e.offset)))
-    for a, first in enumerate(operations):
-        for b, second in enumerate(operations):
-            if first.array == second.array and boxes_meet(first.box, second.box, program.wraps):
-                found.append(Edge(b, a, depths[first.array], (0,) * len(first.box.start)))
+    for name, (numbers, boxes) in by_array(program).items():
+        for first in numbers:
+            box = operations[first].box
+            for k in boxes.meeting(box, program.wraps):
+                found.append(Edge(numbers[k], first, depths[name], (0,) * box.ndim))
     return found

@@ -8,7 +8,6 @@ e_b + ρ·l ≥ eₐ + o, with ρ rows more for each level.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -100,12 +99,12 @@ def make_schedule(program: Program) -> Schedule:
 def find_edges(program: Program) -> list[Edge]:
     """Who reads what whom writes."""
     found = []
-    writers = _by_array(program)
+    writers = by_array(program)
     for reader, operation in enumerate(program.operations):
         for read in operation.reads:
             if read.field in writers:
                 numbers, boxes = writers[read.field]
-                for k in np.flatnonzero(boxes.meet(operation.box.shift(read.offset), program.wraps)):
+                for k in boxes.meeting(operation.box.shift(read.offset), program.wraps):
                     found.append(Edge(reader, numbers[k], -read.level, read.offset))
     return found
 
@@ -123,14 +122,14 @@ class _Boxes:
     def __init__(self, boxes: Sequence[Box]):
         self.starts, self.stops = np.array([box.start for box in boxes]), np.array([box.stop for box in boxes])
 
-    def meet(self, other: Box, wraps: bool) -> Any:
-        """Which of them have points in common with another box."""
+    def meeting(self, other: Box, wraps: bool) -> list[int]:
+        """The places of those that have points in common with another box."""
         first = 1 if wraps else 0
         low = np.maximum(self.starts[:, first:], other.start[first:])
-        return np.all(low < np.minimum(self.stops[:, first:], other.stop[first:]), axis=1)
+        return np.flatnonzero(np.all(low < np.minimum(self.stops[:, first:], other.stop[first:]), axis=1)).tolist()
 
 
-def _by_array(program: Program) -> dict[str, tuple[list[int], _Boxes]]:
+def by_array(program: Program) -> dict[str, tuple[list[int], _Boxes]]:
     """The operations that write each array: their numbers and boxes."""
     numbers: dict[str, list[int]] = {}
     for number, operation in enumerate(program.operations):
@@ -142,9 +141,9 @@ def _writing_after(program: Program) -> list[tuple[int, int]]:
     """Pairs of operations of which the first comes later in the list and writes what the second wrote."""
     return [
         (later, numbers[k])
-        for numbers, boxes in _by_array(program).values()
+        for numbers, boxes in by_array(program).values()
         for later in numbers
-        for k in np.flatnonzero(boxes.meet(program.operations[later].box, program.wraps))
+        for k in boxes.meeting(program.operations[later].box, program.wraps)
         if numbers[k] < later
     ]
 
