@@ -283,12 +283,16 @@ class _Transpose:
         else:
             target = StateRead(f"{operation.array} adjoint", 0, back)
         operands[target] = self.source.dtype
-        weigh, named = self._taken(self._pull(term.operation, term.operand), back, operands, target)
+        pull = self._pull(term.operation, term.operand)
+        even = all(isinstance(one, WholeRead) for one in pull.operands)
+        weigh, named = self._taken(pull, back, operands, target)
         tests = [self._test(operation, back, operands)]
         tests += [self._test(self.source.operations[k], back, operands) for k in term.later]
 
         def run(known: Known) -> Any:
-            value = weigh(*(known[o] for o in named))
+            one = jnp.ones((), known[target].dtype)  # a weight that is the same everywhere is computed before a row is
+            value = weigh(*(one if even and o == target else known[o] for o in named))
+            value = value * known[target] if even else value
             for number, test in enumerate(tests):
                 held = test(known)
                 if held is not None:
