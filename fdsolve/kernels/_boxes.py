@@ -72,7 +72,8 @@ def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...]
 
 
 def _is_large(value: jax.Array, lead: int, size: int) -> bool:
-    return prod(value.shape[lead:]) * SMALL > size
+    """Whether a box is most of its array: to add it up in a loop over all entries costs little more."""
+    return prod(value.shape[lead:]) * 2 > size
 
 
 def _run_put(array: jax.Array, *values: jax.Array, boxes: tuple[Box, ...], lead: int) -> jax.Array:
