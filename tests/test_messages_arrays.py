@@ -207,8 +207,8 @@ DATAARRAYS = {
     ),
     "a record of dates that ends too soon": undeclared(
         "Rule `DataArray(t)` on u[dict(x=0)]: fd.interpolate does not extrapolate: axis `t` runs from 2016-01-01 to "
-        "2016-01-05, the DataArray from 2016-01-01 to 2016-01-03. Extend the DataArray, or give values to the part of the "
-        "grid that it covers.",
+        "2016-01-05, the DataArray from 2016-01-01 to 2016-01-03. Extend the DataArray, or give values to the "
+        "part of the grid that it covers.",
         with_line(dict(x=0), fd.interpolate(line(dates(3), "t")), grid=dated()),
     ),
     "a record of other dates": undeclared(
