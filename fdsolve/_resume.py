@@ -19,7 +19,7 @@ def resume(path: str | os.PathLike, *, progress: bool | None = None) -> Solution
     steps a pass are those of the first part. Saves of `fd.stream` are appended to. Run it only on folders you trust:
     the declaration is kept as a pickle.
 
-    Raises RunError for a folder that holds no checkpoints.
+    Raises RunError for a folder that holds no checkpoints, or none that can be read.
     """
     problem, kept = read_newest(path)
     given: Mapping[str, Any] = dict(problem)

@@ -23,8 +23,8 @@ class Checkpointed(AbstractRepeated):
     for T steps: then every step is computed once more. Steps are reversed in blocks: all states of a block are at
     hand, and between blocks the binomial optimum is kept. Where the derivative that a kernel has of its own keeps no
     more than that, it is taken; where the kernel can hold the levels of a block in its cache while it goes back
-    through them, blocks are such, and none of their states counts. Under vmap, states and bytes are counted for
-    one element.
+    through them, blocks are such, and none of their states counts (where records along time move, these few levels
+    lie in memory). Under vmap, states and bytes are counted for one element.
 
     `levels=2`: nested checkpoints instead, √T blocks of √T steps each of which keeps all that its steps need: more
     memory where rules are not linear, and nothing of a step is computed a third time.

@@ -99,7 +99,8 @@ def _solve(problem: ProblemFile, progress: bool) -> tuple[Any, FailedError | Non
     except Exception as error:
         raise FailedError(f"{where_in(problem.path, error)}\n  {told(error)}") from error
     if not faults and (solution.stopped or "").startswith("interrupted"):
-        faults.append(f"{solution.stopped} at t = {float(solution.times[-1]):.6g}; what there is was written.")
+        where = f" at t = {float(solution.times[-1]):.6g}" if solution.times.size else " before anything was saved"
+        faults.append(f"{solution.stopped}{where}.")
     return solution, FailedError(f"{name}: {faults[0]}") if faults else None
 
 

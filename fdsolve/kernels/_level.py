@@ -37,7 +37,7 @@ class Level:
     `fraction` how far a stage lies from the level before (1.0) to it; arrays along time are interpolated between.
     `spare` holds arrays whose values are no longer needed, for the new level to be written into; `systems`, by stage,
     what was made ready to solve it, `reports` how solving it went. `cuts` holds boxes of arrays that were cut out
-    together, by what is read and where.
+    together, by what is read and where; who puts other arrays in their places leaves them out.
     """
 
     structure: Structure
@@ -91,7 +91,8 @@ class Level:
 
     def with_current(self, name: str, array: jax.Array) -> "Level":
         """The level with one field's array replaced."""
-        return replace(self, current={**self.current, name: array})
+        cuts = {key: part for key, part in self.cuts.items() if key[0] != (name, 0)}
+        return replace(self, current={**self.current, name: array}, cuts=cuts)
 
     def take(self, operand: Operand, box: Box, axes: tuple[str, ...]) -> tuple[jax.Array, tuple[bool, ...]]:
         """The operand's values at the points of a box, and which of the space axes its array has."""

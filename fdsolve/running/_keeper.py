@@ -83,12 +83,16 @@ class Keeper:
 
 
 def read_newest(path: Any) -> tuple[Mapping[str, Any], Kept | None]:
-    """The problem of a folder of checkpoints, and the newest that can be read (None where there is none yet)."""
+    """The problem of a folder of checkpoints, and the newest that can be read; None where none was written yet.
+
+    Raises RunError where there are no checkpoints, or none that can be read.
+    """
     folder, zarr = Path(path), need("zarr", "io")
     if not (folder / PROBLEM).is_file():
         raise RunError(f"{folder} holds no checkpoints; write some with monitors=[fd.Checkpoints({str(path)!r})].")
     problem = pickle.loads((folder / PROBLEM).read_bytes())
-    for name in sorted(folder.glob(f"{PREFIX}*"), reverse=True):
+    written = sorted(folder.glob(f"{PREFIX}*"), reverse=True)
+    for name in written:
         try:
             group = zarr.open_group(str(name), mode="r")
             leaves = tuple(np.asarray(group[f"leaf-{k}"][...]) for k in range(group.attrs["num_leaves"]))
@@ -96,4 +100,9 @@ def read_newest(path: Any) -> tuple[Mapping[str, Any], Kept | None]:
             return problem, Kept(int(group.attrs["level"]), leaves, int(group.attrs["num_saved"]), watched)
         except (OSError, KeyError, ValueError, EOFError, pickle.UnpicklingError):  # half gone: the one before
             continue
+    if written:
+        raise RunError(
+            f"None of the {len(written)} checkpoints in {folder} can be read. To begin anew, solve the problem again "
+            f"and give another folder to fd.Checkpoints (and another store to fd.stream)."
+        )
     return problem, None

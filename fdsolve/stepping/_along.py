@@ -20,7 +20,7 @@ def evaluate_along(
     axis; so the parts of all axes add up to Σ_k w_k δ_k, beside walls too. Reads off all axes belong to none.
     """
     rule, position = level.structure.rules[piece.rule], axes.index(axis)
-    changed = replace(level, current=change)
+    changed = replace(level, current=change, cuts={})
     known = [level.take(operand, piece.box, axes) for operand in rule.operands]
     values, flags = [v for v, _ in known], [f for _, f in known]
     moving, tangents = [], []

@@ -147,7 +147,7 @@ def _continued(
     """The solution at the last parameter before the given one, and the iterations to it; without derivatives."""
     level, stage = equations.level, equations.stage
     stopped = lax.stop_gradient((level.arrays, level.current, level.older, level.time))
-    level = replace(level, **dict(zip(("arrays", "current", "older", "time"), stopped, strict=True)))
+    level = replace(level, **dict(zip(("arrays", "current", "older", "time"), stopped, strict=True)), cuts={})
     key = solver.key(level.arrays.wholes)
     last = level.arrays.wholes[key]
     targets = jnp.stack([jnp.asarray(target, last.dtype) for target in solver.targets(last)])

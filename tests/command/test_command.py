@@ -168,6 +168,9 @@ def test_an_interrupted_run_ends_with_1_and_one_that_a_monitor_stops_with_0(decl
     assert main(["run", "i.py", "--save", "i.nc"]) == 1
     assert "interrupted from the keyboard at t = " in told(capsys).splitlines()[-1]
     assert 1 < xr.open_dataset("i.nc").t.size < 400
+    declared.joinpath("n.py").write_text(text.replace("every(1)", f"at([0.5]), monitors=[{stop}]"))
+    assert main(["run", "n.py"]) == 1
+    assert "interrupted from the keyboard before anything was saved" in told(capsys).splitlines()[-1]
     declared.joinpath("s.py").write_text(
         text.replace("every(1)", "every(1), monitors=[fd.monitors.Steady(1e-3, every=9)]")
     )

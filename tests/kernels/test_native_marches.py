@@ -205,3 +205,13 @@ def test_machine_code_gives_the_numbers_of_the_portable_kernel(case: Callable[[]
 def test_rows_go_round_a_periodic_first_axis() -> None:
     assert layout_of(two_species_on_a_torus().call).program.wraps
     assert not layout_of(heat_between_walls().call).program.wraps
+
+
+def test_levels_given_one_by_one_stay_where_later_ones_read_them() -> None:
+    """A phase that reads nothing, of fewer levels than are kept."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=7), x=fd.Axis(0.0, 1.0, num=40), y=fd.Axis(0.0, 1.0, num=31)))
+    u[...] = lambda u: 0.5 * u["t-1"] + 0.3 * u["t-2"] + 0.1 * u["t-3", "x+1"]
+    u[[0, 1, 2]] = lambda t, x, y: jnp.sin(7 * x * y + t)
+    u[dict(x=[0, -1])] = 0.3
+    found, wanted = (fd.solve(u, kernel=kernel, save=fd.final()).final["u"] for kernel in ("native", "slices"))
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)

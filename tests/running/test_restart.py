@@ -99,6 +99,17 @@ def test_a_run_that_broke_off_before_its_first_checkpoint_begins_anew(tmp_path, 
     np.testing.assert_array_equal(fd.resume(tmp_path / "run")["u"], expected)
 
 
+def test_checkpoints_that_cannot_be_read_are_told_and_nothing_is_written_over(tmp_path):
+    monitors = [fd.Checkpoints(tmp_path / "run", every=40)]
+    fd.solve(decay(90), k=0.7, save=fd.stream(tmp_path / "run.zarr", fd.every(4)), monitors=monitors)
+    before = xr.open_zarr(tmp_path / "run.zarr", consolidated=False).u.values
+    for one in (tmp_path / "run").glob("level-*"):
+        shutil.rmtree(one / "leaf-0")
+    with pytest.raises(fd.RunError, match="None of the 2 checkpoints"):
+        fd.resume(tmp_path / "run")
+    np.testing.assert_array_equal(xr.open_zarr(tmp_path / "run.zarr", consolidated=False).u, before)
+
+
 def test_a_refused_store_is_never_taken_for_the_run_s_own(tmp_path):
     fd.solve(decay(20), k=0.7, save=fd.stream(tmp_path / "mine.zarr"))
     before = xr.open_zarr(tmp_path / "mine.zarr", consolidated=False).u.values

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.schemes import Euler, laplacian
+from fdsolve.kernels import _level
+from fdsolve.schemes import ADI, Euler, laplacian
 
 AXIS = fd.Axis(0.0, 1.0, num=23)
 RNG = np.random.default_rng(3)
@@ -62,3 +63,21 @@ def test_small_pieces_cost_no_array_each(name: str) -> None:
     assert {"fdsolve_cut", "fdsolve_join"} <= names
     assert len(whole) <= 20  # of 25 pieces with 9 reads and more each
     assert fd.check_gradient(loss, FIELD)
+
+
+def test_alternating_directions_between_moving_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes cut out of the state are not those of a change of it."""
+
+    def found() -> Any:
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.02, num=6), x=AXIS, y=AXIS))
+        u[...] = fd.rate(lambda u: laplacian(u, order=4))
+        u[0] = lambda x, y: jnp.sin(jnp.pi * x) * jnp.sin(jnp.pi * y)
+        u[dict(x=[0, -1])] = lambda t, y: jnp.sin(20 * t) * y
+        u[dict(y=[0, -1])] = 0.0
+        return fd.solve(u, stepper=ADI(), save=fd.final(), kernel="slices").final["u"]
+
+    together = found()
+    jax.clear_caches()
+    monkeypatch.setattr(_level, "MANY", 10**9)
+    np.testing.assert_allclose(together, found(), rtol=1e-12)
+    jax.clear_caches()

@@ -245,9 +245,9 @@ def _overwriting(program: Program, edges: list[Edge], skew: int, delays: tuple[i
             raise Unserved("levels are read further back than they can be written over")
         late = max(late, behind - last[name])
         if kept[name] > 1:
-            least = max(least, kept[name], e.lag)
+            least = max(least, e.lag)
     if max(kept.values()) > 1:
-        least = max(least, fewest)
+        least = max(least, fewest, *kept.values())  # levels before the pass stay where they stand
     return late, fewest, least
 
 
