@@ -220,7 +220,7 @@ def test_through_checkpoints() -> None:
     agree(found, pulled(function, given, kernel="native"))
 
 
-def test_what_changes_along_time_is_left_to_the_portable_kernel() -> None:
+def test_what_changes_along_time_is_pulled_level_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
     def forced(start: Any, force: Any, a: Any, **options: Any) -> Any:
         u = fd.Field("u", grid(5, x=axis(6, periodic=True)))
         u[...] = lambda u, force, a: u["t-1"] * (1 - a * u["t-1", "x-1"]) + force[...]
@@ -228,4 +228,6 @@ def test_what_changes_along_time_is_left_to_the_portable_kernel() -> None:
         return final(u, force=fd.along(force, "t"), a=a, **options)
 
     given = [normal(6), normal(6), 0.1]
-    agree(pulled(forced, given, kernel="native"), pulled(forced, given, kernel="slices"))
+    wanted = pulled(forced, given, kernel="slices")
+    forbid_portable(monkeypatch, _derivative, _pull)
+    agree(pulled(forced, given, kernel="native"), wanted)

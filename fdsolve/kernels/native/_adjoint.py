@@ -172,8 +172,8 @@ class _Transpose:
             cells = [cell for cell in self._cells(array, terms, changed) if cell.terms]
             largest = max(cells, key=lambda cell: cell.box.size, default=None)
             timed = self._is_timed(key[0])
-            number = isinstance(key[0], WholeRead) or (timed and len(key[0].axes) == 1)
-            if largest is not None and number and largest.box.shape[-1] >= LANES:
+            alone = isinstance(key[0], WholeRead) or (timed and len(key[0].axes) == 1)  # one number for all points
+            if largest is not None and alone and largest.box.shape[-1] >= LANES:
                 cells.remove(largest)
                 folded = replace(array, shape=(*array.shape[:-1], LANES), lower=(*array.lower[:-1], 0),
                                  upper=(*array.upper[:-1], 0))  # fmt: skip
