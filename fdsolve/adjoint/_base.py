@@ -29,6 +29,11 @@ class Quick:
         return self.run(consts, carry, start, count)
 
 
+def nearness(march: March) -> Callable[[int], bool] | None:
+    """Whether a march by a kernel holds the levels of a block in cache; None where it is none."""
+    return march.near if isinstance(march, Quick) else None
+
+
 class AbstractAdjoint(ABC):
     """How the derivative of many steps is computed: static data. The step is handed to it; it knows of no problem."""
 

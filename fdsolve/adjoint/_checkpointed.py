@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..errors import DeclarationError, RunError
-from ._base import AbstractRepeated, March, Step, show_needs
+from ._base import AbstractRepeated, March, Step, nearness, show_needs
 from ._fit import Cut, cut_steps
 from ._reversal import Reversal, count_bytes, march_reversibly, plain_march
 from ._storage import AbstractStorage, Device, to_storage
@@ -86,7 +86,7 @@ class Checkpointed(AbstractRepeated):
         run = quick or plain_march(step)
         leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
         if self.levels == 2:
-            out = march_nested(Nested(run, form, cut_blocks(count, count_bytes(carry))), leaves)
+            out = march_nested(Nested(run, form, cut_blocks(count, count_bytes(carry), nearness(run))), leaves)
             return jax.tree.unflatten(jax.tree.structure(carry), out)
         size = count_bytes(carry)
         states, place = self.num_states(count, size), self._storage()

@@ -48,8 +48,10 @@ class Fitted(AbstractRepeated):
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)
         made = cut_blocks(count, state_bytes)
-        times = "once" if made.single else "at most twice"
-        blocks = f"; a kernel that goes back by blocks itself keeps {made.kept} and computes steps again {times}"
+        near = cut_blocks(count, state_bytes, lambda size: True, self.memory // 2)
+        kept = " or ".join(dict.fromkeys(str(one.kept) for one in (near, made)))
+        times = "once" if made.single and near.single else "at most twice"
+        blocks = f"; a kernel that goes back by blocks itself keeps {kept} and computes steps again {times}"
         more = blocks if detect_platform() == "cpu" and count >= 2 * made.inner > 2 else ""
         return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}{more}"
 

@@ -12,16 +12,14 @@ from jax import lax
 
 from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import March, Quick, Step, plain, split
+from ._base import March, Quick, Step, nearness, plain, split
 from ._fit import Cut, cut_steps
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back
-from ._twolevel import Nested, cut_blocks, nested
+from ._twolevel import Nested, cut_blocks, near_lengths, nested
 
 LEG = 16
 """Steps that a march from a kept state to another takes at once, as far as it goes."""
-NEAREST = 8
-"""Levels in a block whose levels lie in the cache of a kernel that goes back through it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +145,11 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
     if bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0]:
         return task.run
     size = count_bytes(task.form.unflatten(list(leaves))[1])
-    cut = cut_blocks(task.cut.count, size)
+    cut = cut_blocks(task.cut.count, size, nearness(task.quick), task.rooms[1])
     between = cut.kept * size
     if not task.once or not isinstance(task.storage, Device) or between > task.rooms[1]:
         return None
-    if between + bytes_kept(task, leaves, moving, cut.block) > task.rooms[1] + task.rooms[1] // 16:
+    if between + bytes_kept(task, leaves, moving, cut.again) > task.rooms[1] + task.rooms[1] // 16:
         return None
     made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
@@ -159,11 +157,14 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
 
 def _by_near_blocks(task: Reversal) -> Reversal:
     """The same by blocks that the march's kernel goes back through itself, where fewer steps are computed again so."""
-    cut = task.cut
-    made = Cut(cut.count, NEAREST, min(cut.states, -(-cut.count // NEAREST)))
-    if cut.count < 4 * NEAREST or made.recomputed >= cut.recomputed or not isinstance(task.quick, Quick):
+    cut, near = task.cut, nearness(task.quick)
+    if near is None:
         return task
-    return replace(task, cut=made, near=True) if task.quick.near(NEAREST) else task
+    for size in near_lengths(cut.count):
+        made = Cut(cut.count, size, min(cut.states, -(-cut.count // size)))
+        if cut.count >= 4 * size and made.recomputed < cut.recomputed and near(size):
+            return replace(task, cut=made, near=True)
+    return task
 
 
 def bytes_kept(task: Reversal, leaves: Sequence[Any], moving: Sequence[int], count: int) -> int:
@@ -312,7 +313,7 @@ def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole
     def march(constants: Any, state: Any, level: Any) -> Any:
         if not whole:
             return task.step(constants, state, level)
-        found = task.quick.by_blocks(constants, state, level, whole, whole) if task.near and whole > 1 else None
+        found = task.quick.by_blocks(constants, state, level, whole, whole) if task.near else None
         return task.quick(constants, state, level, whole) if found is None else found
 
     def pull(state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 """Nested checkpoints on two levels: about √T states between blocks, and within a block all that its steps need."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import isqrt
@@ -16,26 +17,34 @@ from ._base import March, Quick
 NEAR = 2**24
 """Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks."""
 LEAST = 8
-"""Levels in such a block, however large they are: a kernel may go through them a slab of rows at a time."""
+"""Levels in such a block, however large they are."""
+USUAL, SHORT = 12, 4
+"""Levels in blocks whose levels a kernel holds in its cache: about so many, or so few where no more fit."""
+FEW = 4
+"""The part of the room, one of so many, which states before such blocks may fill so that no others are needed."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """`count` steps in blocks of `block`; where a march goes back by blocks itself, these are of `inner` steps."""
+    """`count` steps in blocks of `block`; where a march goes back by blocks itself, these are of `inner` steps.
+
+    `single`: the march's own blocks are enough, since hardly more states lie between them, or they are few bytes.
+    """
 
     count: int
     block: int
     inner: int
+    single: bool
 
     @property
-    def single(self) -> bool:
-        """Whether the march's own blocks are enough: hardly more states lie between them."""
-        return 2 * self.inner >= self.block
+    def again(self) -> int:
+        """The steps of which all levels are computed again at a time."""
+        return self.inner if self.single else self.block
 
     @property
     def kept(self) -> int:
         """States kept between blocks."""
-        return self.count // (self.inner if self.single else self.block)
+        return self.count // self.again
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +56,26 @@ class Nested:
     cut: Blocks
 
 
-def cut_blocks(count: int, state_bytes: int) -> Blocks:
-    """About √count blocks, and within them blocks that lie near."""
+def cut_blocks(count: int, state_bytes: int, near: Callable[[int], bool] | None = None, room: int = 0) -> Blocks:
+    """About √count blocks, and within them blocks that lie near: such as `near` holds of the number of their levels.
+
+    `room` are bytes for the states between them.
+    """
     block = block_length(count)
-    return Blocks(count, block, min(block, max(LEAST, NEAR // max(state_bytes, 1))))
+    inner = next((size for size in near_lengths(count) if near is not None and near(size)), None)
+    if inner is None:
+        inner = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
+    few = FEW * (count // inner) * state_bytes <= room
+    return Blocks(count, block, inner, few or 2 * inner >= block)
+
+
+def near_lengths(count: int) -> Iterator[int]:
+    """Lengths for blocks of so many steps whose levels are to lie near, the best first: divisors, about `USUAL` and
+    about `SHORT`."""
+    for usual, sizes in ((USUAL, range(USUAL - 4, USUAL + 3)), (SHORT, range(SHORT - 1, SHORT + 3))):
+        divisors = [size for size in sizes if count % size == 0]
+        yield from [size for size in [*sorted(divisors, key=lambda size: abs(size - usual))[:1], usual]
+                    if 2 * size <= count][:1]  # fmt: skip
 
 
 def block_length(count: int) -> int:
@@ -109,4 +134,5 @@ def _by_kernel(task: Nested, consts: Any, carry: Any, start: Any, count: int) ->
     found = task.quick.by_blocks(consts, carry, start, whole, inner)
     if found is None or whole == count:
         return found
-    return task.quick(consts, found, start + whole, count - whole)
+    rest = task.quick.by_blocks(consts, found, start + whole, count - whole, count - whole)
+    return task.quick(consts, found, start + whole, count - whole) if rest is None else rest

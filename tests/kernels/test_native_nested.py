@@ -113,6 +113,28 @@ def along_time() -> Case:
     return case_of(u, a=0.3, k=k, s=s, q=q, w=fd.along(0.5 + 0.1 * normal(13, 40), "t", "x"))
 
 
+def by_stages() -> Case:
+    """A Runge–Kutta step of three stages, a coefficient at every point, walls of two kinds, a source beside it."""
+    u = fd.Field("u", grid(12, 0.001, x=axis(150), y=axis(24)))
+    u[...] = fd.rate(lambda u, k: 0.01 * k * laplacian(u))
+    u[fd.where(lambda x, y: x + y > 1.3)] += fd.rate(lambda u, a: a * u**2)
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    u[dict(x=[0, -1])] = 0.1
+    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.1)
+    return case_of(u, stepper=fd.schemes.SSPRK3(), k=1.0 + 0.1 * normal(150, 24), a=0.3)
+
+
+def round_and_tall() -> Case:
+    """Rows counted round, a wide stencil whose weights share a product with a coefficient, and a term not linear."""
+    g = grid(12, 0.01, x=axis(160, periodic=True), y=axis(26, periodic=True))
+    u = fd.Field("u", g)
+    u[...] = lambda u, dt, c, a: (
+        2 * u["t-1"] - u["t-2"] + dt**2 * c * laplacian(u, order=4, at="t-1") + 1e-3 * a * u["t-1", "x-2"] * u["t-1"]
+    )
+    u[[0, 1]] = lambda x, y: jnp.sin(2 * np.pi * x) * jnp.cos(2 * np.pi * y)
+    return case_of(u, c=1.0 + 0.1 * normal(160, 26), a=0.4)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "along time": along_time,
     "between walls": between_walls,
@@ -121,8 +143,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "in space": in_space,
     "on a line": on_a_line,
     "round": wide,
+    "by stages": by_stages,
+    "round and tall": round_and_tall,
 }
-IN_SLABS = ("leapfrog", "two velocities", "in space")
+TALL = ("leapfrog", "two velocities", "in space", "by stages", "round and tall")
 
 
 def by_blocks(case: Case, block: int, tiling: Tiling | None = None) -> Any:
@@ -134,19 +158,10 @@ def by_blocks(case: Case, block: int, tiling: Tiling | None = None) -> Any:
     return found, wanted
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_blocks_of_levels_give_the_same_gradient(name: str, portable_forbidden: None) -> None:
-    case = CASES[name]()
-    for block, tiling in ((3, None), (2, Tiling(1, 2, 2))):
-        agree(*by_blocks(case, block, tiling))
-
-
-@pytest.mark.parametrize("name", IN_SLABS)
-def test_slabs_of_rows_give_the_same_gradient(
-    name: str, portable_forbidden: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case, used = CASES[name](), []
-    size = sum(int(np.prod(one.padded_shape)) * 8 for one in case.structure.carried)
+@pytest.fixture
+def slabs_used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many slabs each pull that goes forth and back at once is cut into."""
+    used: list[int] = []
     run = _nested.pull_slabs
 
     def count(*given: Any) -> Any:
@@ -154,11 +169,57 @@ def test_slabs_of_rows_give_the_same_gradient(
         return run(*given)
 
     monkeypatch.setattr(_nested, "pull_slabs", count)
+    return used
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_of_levels_give_the_same_gradient(
+    name: str, portable_forbidden: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Levels are written to memory, then cotangents pulled past them."""
+    monkeypatch.setattr(_nested, "cut_slabs", lambda call, pull: None)
+    case = CASES[name]()
+    for block, tiling in ((3, None), (2, Tiling(1, 2, 2))):
+        agree(*by_blocks(case, block, tiling))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("along time", "on a line")])
+def test_forth_and_back_at_once_give_the_same_gradient(
+    name: str, portable_forbidden: None, slabs_used: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_slabs, "SMALL", 2**30)
+    case = CASES[name]()
+    for block in (2, 3):
+        agree(*by_blocks(case, block))
+    assert slabs_used and set(slabs_used) == {1}
+
+
+@pytest.mark.parametrize("name", TALL)
+def test_slabs_of_rows_give_the_same_gradient(
+    name: str, portable_forbidden: None, slabs_used: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_slabs, "SMALL", 1)
     monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
-    monkeypatch.setattr(_slabs, "shared_cache", lambda: 12 * size)
-    monkeypatch.setattr(_slabs, "MAX_REACH", 32)
-    agree(*by_blocks(case, 4))
-    assert used and min(used) >= 2
+    agree(*by_blocks(CASES[name](), 3))
+    assert slabs_used and set(slabs_used) == {2}
+
+
+def test_where_levels_do_not_fit_in_the_cache_they_are_written_to_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, pull = two_velocities().call, Pull(("parameter nu",))
+    block = replace(call, steps=4)
+    assert _slabs.cut_slabs(block, pull) is not None and _slabs.lies_near(block)
+    monkeypatch.setattr(_slabs, "shared_cache", lambda: 2**16)
+    assert _slabs.cut_slabs(block, pull) is None and not _slabs.lies_near(block)
+
+
+def test_derivatives_by_coefficients_are_left_by_the_march() -> None:
+    """What an affine rule's derivative by κ reads is at hand where the rule is computed; no stage is computed again."""
+    case = by_stages()
+    alone, beside = (pulled_of(case.call, Pull(("parameter k",), beside)) for beside in (False, True))
+    assert any(" stage " in one.name for one in alone.program.arrays)
+    assert not any(" stage " in one.name for one in beside.program.arrays if "adjoint" not in one.name)
+    left = [one.name for one in beside.forth.arrays if " derivative " in one.name]
+    assert len(left) == 3 and set(left) < set(beside.levels.names) and beside.levels.last
 
 
 def test_what_is_kept_is_a_state_for_each_block() -> None:

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ...planning import Extent
 from ._bundles import Bundle
 from ._code import VOID, Code, Number
-from ._layout import APART, BASE, BLOCK, HALOS, LEVELS, LINE, PARTS, POINTERS, START, STORED, WIDE, Layout, Slots
+from ._layout import APART, BASE, BLOCK, HALOS, LEVELS, LINE, PARTS, POINTERS, ROWS, START, STORED, WIDE, Layout, Slots
 from ._operands import LEVELS as LEVEL_AXIS
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
@@ -26,7 +26,8 @@ class _Span:
 
 
 class Addresses:
-    """The addresses that tile(control, number, scratch) computes with."""
+    """The addresses that tile(control, number, scratch) computes with; of a tile beside which others go on, which does
+    some turns at a time, tile(control, number, scratch, first, last)."""
 
     def __init__(
         self, module: ir.Module, layout: Layout, slots: Slots, rows: Mapping[Bundle, Row], extents: dict[str, Extent],
@@ -43,13 +44,14 @@ class Addresses:
         # compute a row beside their ends at once: both must write the same there, and nothing but that.
         in_place = () if self.program.wraps else slots.stored
         self.written = tuple(name for name in in_place if self.program.written_once(name))
-        self._apart = slots.alone and not self.program.wraps  # nothing is written over, so nothing is kept beside tiles
-        self.code = Code(module, name, VOID, [I64, I64, I64])
+        # Where nothing is written over, nothing is kept beside tiles.
+        self._apart = slots.leaves or (slots.alone and not self.program.wraps)
+        self.code = Code(module, name, VOID, [I64] * (5 if slots.private else 3))
 
     def _begin(self) -> None:
         """Reads the control block, and fills the tables."""
         code = self.code
-        self.control, number, self.scratch = code.arguments
+        self.control, number, self.scratch, *self.turns = code.arguments
         self.levels, self.first, self.base = (code.load(self.control, at) for at in (LEVELS, START, BASE))
         self.rows_here = self._span(number)
         self._fill_tables(number, self.scratch)
@@ -64,12 +66,13 @@ class Addresses:
             code.mul(self.levels, reach.growth),
             max((*reach.below, *reach.above), default=0),
         )
+        wide = code.load(self.control, WIDE) if self.slots.leaves else 0
         if self.program.wraps:
+            start, stop = code.sub(start, wide), code.add(stop, wide)
             return _Span(start, stop, code.sub(start, margin), code.add(stop, margin))
         first, last = code.equal(part, 0), code.equal(code.add(part, 1), parts)
         start, stop = code.choose(first, low, start), code.choose(last, high, stop)
-        if self.slots.private and self.slots.stored:
-            wide = code.load(self.control, WIDE)
+        if self.slots.leaves:
             start, stop = code.most(low, code.sub(start, wide)), code.least(high, code.add(stop, wide))
         below, above = (
             code.most(low, code.sub(start, margin)),
@@ -77,8 +80,8 @@ class Addresses:
         )
         return _Span(start, stop, below, above)
 
-    # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it; the mask of
-    # rows; and pitches.
+    # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it (of levels
+    # that are left for a pull: for all rows that there are, before and after them); the mask of rows; and pitches.
 
     def _fill_tables(self, number: Number, scratch: Number) -> None:
         code, layout = self.code, self.layout
@@ -96,15 +99,29 @@ class Addresses:
             self.rows_here.stop,
         )
         enough = code.below(self.schedule.fewest - 1, self.levels)
-        at = code.load(scratch) if self.slots.private else code.round_up(scratch, APART)
+        free = code.add(scratch, self.slots.private_end)
+        at = code.round_up(scratch, APART)
+        if self.slots.reads:
+            at = code.load(scratch)
+        elif self.slots.leaves:
+            at = code.round_up(code.add(free, code.mul(count, self.entry * len(self.slots.private))), APART)
         for one in self.program.arrays:
-            table = code.table(code.mul(count, self.entry // 8))
+            left = self.slots.leaves and one.name in self.slots.private
+            if left:
+                table, free = free, code.add(free, code.mul(count, self.entry))
+                first = self.most_kept - self.kept.get(one.name, 0)
+                code.store(code.add(table, first * self.entry), scratch, self.slots.private_at(one.name))
+            else:
+                table = code.table(code.mul(count, self.entry // 8))
             self.tables[one.name] = table
             pitches, start = layout.pitches(one.name), layout.start(one.name)
             inside = start - one.lower[0] * pitches[0]  # of a row, to index 0
             for behind in range(self.kept.get(one.name, 0)):
                 base = code.add(self._pointer(self.slots.state_slot(one.name, behind)), start)
                 ends = []
+                if self._apart and self.program.wraps:
+                    around = layout.size(0) * pitches[0]
+                    ends = [code.add(base, around), code.sub(base, around)]
                 for first in () if self._apart else (before_low, before_high):
                     ends.append(code.add(code.sub(beside, code.mul(first, pitches[0])), inside))
                     beside = code.add(beside, code.mul(halo, pitches[0]))
@@ -112,10 +129,10 @@ class Addresses:
             if self.blocks is not None:
                 at = self._in_place(one.name, self.blocks.depths[one.name], at, halo)
                 continue
-            rows = self.schedule.rings[one.name]
+            rows: Number = code.load(self.control, ROWS) if left else self.schedule.rings[one.name]
             with code.loop(1, code.add(self.levels, 1)) as level:
-                base = self._aligned(code.add(at, code.mul(code.sub(level, 1), rows * pitch)))
-                self._put(table, level, (base, base, base), rows - 1, (pitch, *inner))
+                base = self._aligned(code.add(at, code.mul(code.sub(level, 1), code.mul(rows, pitch))))
+                self._put(table, level, (base, base, base), code.sub(rows, 1), (pitch, *inner))
                 if one.name in self.written:
                     with code.when(self._is_stored(one.name, level)):
                         base = code.add(self._stored(one.name, level), start)
@@ -124,7 +141,9 @@ class Addresses:
                 with code.when(enough):
                     base = code.add(self._pointer(self.slots.state_slot(one.name, 0)), start)
                     self._put(table, self.levels, (base, base, base), -1, pitches)
-            at = code.add(at, code.mul(self.levels, rows * pitch))
+            at = code.add(at, code.mul(self.levels, code.mul(rows, pitch)))
+        if self.slots.leaves:
+            code.store(code.round_up(at, APART), scratch)
 
     def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
         """The entries of levels that stand where those `depth` before stood; the first address beside them."""
@@ -154,7 +173,7 @@ class Addresses:
         table: Number,
         level: Number,
         bases: tuple[Number, ...],
-        mask: int,
+        mask: Number,
         pitches: tuple[Number, ...],
     ) -> None:
         entry = self._entry(table, level)
@@ -182,6 +201,8 @@ class Addresses:
         if isinstance(source, RowRead):
             return self._row_base(source, row, level), self.layout.item
         if isinstance(source, ProfileRow):
+            if source.name in self.slots.private:
+                return self._left_base(source, row, level), self.layout.item
             return self._profile_base(source, wrapped, level)
         pointer = self._pointer(len(self.slots.state) + self.slots.shared_slot(source.name))
         if source.name == "times":
@@ -198,14 +219,29 @@ class Addresses:
         code = self.code
         at = code.sub(level, read.lag)
         entry = self._entry(self.tables[read.array], at)
-        row = code.add(row, read.moved[0])
-        base = code.choose(code.below(row, self.rows_here.stop), code.load(entry), code.load(entry, 16))
-        base = code.choose(code.below(row, self.rows_here.start), code.load(entry, 8), base)
+        return self._entry_base(entry, read.moved, row, self.slots.leaves)
+
+    def _left_base(self, source: ProfileRow, row: Number, level: Number) -> tuple[Number, tuple[Number, ...]]:
+        """The same for a level that a march beside this one left."""
+        code = self.code
+        number = code.add(code.sub(self._number(level), self.base), source.moved[0])
+        entry = code.add(code.load(self.scratch, self.slots.private_at(source.name)), code.mul(number, self.entry))
+        return self._entry_base(entry, source.moved[1:], code.add(row, source.turn), True)
+
+    def _entry_base(
+        self, entry: Number, moved: tuple[int, ...], row: Number, left: bool
+    ) -> tuple[Number, tuple[Number, ...]]:
+        """The address of index 0 in a row by an entry of a table, and pitches; `left`: of levels left for a pull."""
+        code, base, row = self.code, self.code.load(entry), self.code.add(row, moved[0])
+        if self.program.wraps or not left:
+            low, high = (0, self.layout.size(0)) if left else (self.rows_here.start, self.rows_here.stop)
+            base = code.choose(code.below(row, high), base, code.load(entry, 16))
+            base = code.choose(code.below(row, low), code.load(entry, 8), base)
         place = code.builder.and_(code.value(row), code.load(entry, 24))
         address = code.add(base, code.mul(place, code.load(entry, 32)))
         pitches = tuple(code.load(entry, 40 + 8 * k) for k in range(self.layout.rank - 2))
-        for moved, pitch in zip(read.moved[1:], pitches, strict=True):
-            address = code.add(address, code.mul(pitch, moved))
+        for move, pitch in zip(moved[1:], pitches, strict=True):
+            address = code.add(address, code.mul(pitch, move))
         return address, pitches
 
     def _profile_base(self, source: ProfileRow, row: Number, level: Number) -> tuple[Any, int]:
@@ -217,11 +253,7 @@ class Addresses:
         for length in reversed(shape):
             pitches.insert(0, pitch)
             pitch *= length
-        private = source.name in slots.private
-        if private:
-            address = code.load(self.scratch, slots.private_at(source.name))
-        else:
-            address = self._pointer(len(slots.state) + slots.shared_slot(source.name))
+        address = self._pointer(len(slots.state) + slots.shared_slot(source.name))
         moves = (*source.moved, 0) if source.along else source.moved
         by_axis = dict.fromkeys(self.axes[1:-1], 0)
         for axis, move, start, step in zip(source.axes, moves, origin, pitches, strict=True):
@@ -230,7 +262,6 @@ class Addresses:
                 index = code.add(index, self._number(level))
             elif axis == LEVEL_AXIS:
                 index = code.add(index, code.sub(self._number(level), self.base))
-                step = code.load(self.scratch, slots.private_at(source.name) + 8) if private else step
             elif axis == self.axes[0]:
                 index = code.add(self._wrap(code.add(row, source.turn)) if source.turn else row, index)
             elif axis in by_axis:
@@ -265,14 +296,10 @@ class Addresses:
 
     def _stored_first(self, name: str) -> Number:
         """Where the first level stands of those of an array that are written down."""
-        if name in self.slots.private:
-            return self.code.load(self.scratch, self.slots.private_at(name))
         return self._pointer(self.slots.stored_slot(name))
 
     def _size(self, name: str) -> Number:
         """Bytes from level to level of an array that is written down."""
-        if name in self.slots.private:
-            return self.code.load(self.scratch, self.slots.private_at(name) + 8)
         return self.layout.bytes_of(name)
 
     def _own_rows(self, name: str) -> tuple[Number, Number]:

@@ -10,32 +10,27 @@ a parameter is Σ ∂f/∂θ · C, added up at each point along all levels; of a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from ..._tangents import replaced
 from ...planning import Array
 from ...region import Box
-from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced, make_traced_each
-from ._cells import Cell, Term, merged, ordered, split_around
+from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
+from ._cells import MAX_CELLS, Boxes, Cell, Cutter, Term, ordered, split_around
 from ._linear import check_affine, with_named_constants, with_plain_times
-from ._operands import TIME_BEFORE, Levels
+from ._operands import LEVELS, TIME_BEFORE, Levels, stack_name
 from ._program import LANES, Operation, Program, Unserved
 from ._scalar import unsupported
 from ._values import Values
+from ._weights import PRODUCT, TARGET, Weights
 
-MAX_CELLS = 1500
-"""Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
-_TARGET = WholeRead("cotangent")
-"""Stands for the cotangent of what an operation wrote."""
-Boxes = Mapping[str, tuple[Box, ...]]
 Known = Mapping[Operand, Any]
 
 
@@ -54,11 +49,12 @@ class Sum:
 @dataclass(frozen=True)
 class Pulled:
     """The transpose of a level: its program, whose state are the cotangents of the kept levels and then the sums; and
-    which levels of the march it reads."""
+    which levels of the march it reads. `forth` is the march's own program, with what it leaves for the transpose."""
 
     program: Program
     sums: tuple[Sum, ...]
     levels: Levels
+    forth: Program
 
     @property
     def timed(self) -> bool:
@@ -81,19 +77,26 @@ def adjoint_program(program: Program, axes: tuple[str, ...]) -> Program:
     return pull_program(program, axes, ()).program
 
 
-def pull_program(program: Program, axes: tuple[str, ...], moving: tuple[str, ...]) -> Pulled:
-    """The transpose of one level by the state and by the operands of the names `moving`; raises Unserved."""
-    return _Transpose(program, axes, moving).pulled()
+def pull_program(program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool = False) -> Pulled:
+    """The transpose of one level by the state and by the operands of the names `moving`; raises Unserved.
+
+    `beside`: the march goes on beside it, and leaves what lives within a level too, and derivatives by operands.
+    """
+    return _Transpose(program, axes, moving, beside).pulled()
 
 
 class _Transpose:
-    def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...]):
-        self.source, self.axes, self.moving = program, axes, moving
+    def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool):
+        self.source, self.axes, self.moving, self.beside = program, axes, moving, beside
         self.kept = {one.name: kept for one, kept in program.state}
-        self.values = Values(program, axes)
-        self.pulls: dict[tuple[Traced, int], Traced] = {}
-        self.rules = [self._ready(op, op.rule, op.number) for op in program.operations]
-        if program.wraps and any(op.box.start[0] > 0 or op.box.stop[0] < self._rows() for op in program.operations):
+        self.values, self.cutter = Values(program, axes, beside), Cutter(program)
+        self.weights = Weights([self._ready(op, op.rule, op.number) for op in program.operations], program.dtype)
+        self.rules = self.weights.rules
+        self.shared: dict[int, None] = {}
+        self.left: dict[tuple[int, int], Operation] = {}
+        if program.wraps and any(
+            op.box.start[0] > 0 or op.box.stop[0] < program.arrays[0].shape[0] for op in program.operations
+        ):
             raise Unserved("rules change along a periodic axis")
 
     def _ready(self, operation: Operation, rule: Traced, number: int | None) -> Traced:
@@ -102,47 +105,81 @@ class _Transpose:
     def pulled(self) -> Pulled:
         """The operations: values computed again, cotangents completed at their own level, those of the levels before,
         and sums for operands that move."""
-        now = {one.name: self._cells(one, self._readers(one, 0), {}) for one in self.source.arrays}
+        now = {one.name: self.cutter.cells(one, self._readers(one, 0), {}) for one in self.source.arrays}
         changed = {
             name: tuple(cell.box for cell in cells if cell.terms or name not in self.kept)
             for name, cells in now.items()
         }
         completing: list[Operation] = []
         for one in self.source.arrays:
-            for cell in self._cells(one, self._readers(one, 0), changed):
+            for cell in self.cutter.cells(one, self._readers(one, 0), changed):
                 if cell.terms or one.name not in self.kept:
                     start = StateRead(adjoint_names(one.name, 1)[0], -1, self._here) if one.name in self.kept else None
                     completing.append(self._operation(f"{one.name} adjoint", cell, start))
-        arrays, kept, operations = [], [], ordered(completing)
+        arrays, kept, operations = [], [], []
         for one, levels in self.source.state:
             names = adjoint_names(one.name, levels)
             for k, name in enumerate(names):
                 start = StateRead(names[k + 1], -1, self._here) if k + 1 < levels else None
-                cells = self._cells(one, self._readers(one, k + 1), changed)
+                cells = self.cutter.cells(one, self._readers(one, k + 1), changed)
                 _check_number(len(operations) + len(cells))
                 operations += [self._operation(name, cell, start) for cell in cells]
                 arrays.append(replace(one, name=name))
                 kept.append(1)
-        sums, adding = self._sums(changed, max((op.box for op in operations), key=lambda box: box.size))
+        products = [one for number in self.shared for one in self._products(number, changed)]
+        sums, adding = self._sums(changed, max((op.box for op in products or operations), key=lambda box: box.size))
         arrays += [one.array for one in sums]
         kept += [1] * len(sums)
-        operations += adding
+        operations = [*ordered([*completing, *products]), *operations, *adding]
         used = {op.array for op in completing}
         arrays += [replace(one, name=f"{one.name} adjoint") for one in self.source.arrays
                    if f"{one.name} adjoint" in used]  # fmt: skip
         operations = [*self.values.operations(), *operations]
+        arrays += [self._like(number, _product_name(number)) for number in self.shared]
         arrays += [one for one in self.source.arrays if one.name in self.values.again]
         _check(operations)
         kept += [0] * (len(arrays) - len(kept))
         program = Program(tuple(arrays), tuple(kept), tuple(operations), self.source.wraps, (), -1)
-        return Pulled(program, tuple(sums), self.values.levels)
+        return Pulled(program, tuple(sums), self.values.levels, self._forth())
+
+    def _forth(self) -> Program:
+        """The march's program, and the derivatives that it leaves, each where the values are at hand."""
+        operations: list[Operation] = []
+        for number, operation in enumerate(self.source.operations):
+            operations += [one for (of, _), one in self.left.items() if of == number]
+            operations.append(operation)
+        names = {one.array: of for (of, _), one in self.left.items()}
+        more = tuple(self._like(of, name) for name, of in names.items())
+        kept = (*self.source.kept, *(0 for _ in more))
+        return replace(self.source, arrays=(*self.source.arrays, *more), kept=kept, operations=tuple(operations))
+
+    def _like(self, number: int, name: str) -> Array:
+        """An array of the shape of what an operation writes, that lives within a level."""
+        return replace(self.source.array(self.source.operations[number].array), name=name, kept=0, hidden=True)
+
+    def _products(self, number: int, changed: Boxes) -> list[Operation]:
+        """The operations that compute the product which derivatives of an operation share, where it acted."""
+        one = self.source.array(self.source.operations[number].array)
+        found = []
+        for cell in self.cutter.cells(one, [Term(number, 0, self._here)], changed):
+            for term in cell.terms:
+                operands: dict[Operand, Any] = {}
+                target = self._target(term, self._here)
+                run, named = self._taken(self.weights.product(number), self._here, operands, {TARGET: target})
+                order = tuple(operands)
+
+                def product(*values: Any, run: Any = run, named: Any = named, order: Any = order) -> Any:
+                    known = dict(zip(order, values, strict=True))
+                    return run(*(known[o] for o in named))
+
+                closed = jax.make_jaxpr(product)(*[jax.ShapeDtypeStruct((), operands[o]) for o in order])
+                rule = make_traced(closed, order, self.source.dtype)
+                found.append(Operation(_product_name(number), cell.box, rule, None))
+        return found
 
     @property
     def _here(self) -> tuple[int, ...]:
         return (0,) * len(self.axes)
-
-    def _rows(self) -> int:
-        return self.source.arrays[0].shape[0]
 
     def _readers(self, one: Array, lag: int) -> list[Term]:
         """What entries of an array gave through reads of that lag."""
@@ -151,7 +188,7 @@ class _Transpose:
             for p, rule in enumerate(self.rules)
             for k, read in enumerate(rule.operands)
             if isinstance(read, StateRead) and read.field == one.name and -read.level == lag
-            if not _is_zero(self._pull(p, k))
+            if not _is_zero(self.weights.pull(p, k))
         ]
 
     def _sums(self, changed: Boxes, inner: Box) -> tuple[list[Sum], list[Operation]]:
@@ -162,19 +199,21 @@ class _Transpose:
         for p, rule in enumerate(self.rules):
             one = self.source.array(self.source.operations[p].array)
             for k, operand in enumerate(rule.operands):
-                if self._moves(operand) and not _is_zero(self._pull(p, k)):
+                if self._moves(operand) and not _is_zero(self.weights.pull(p, k)):
                     key = operand, one.shape, one.lower, one.upper
                     groups.setdefault(key, []).append(Term(p, k, self._here))
                     shapes.setdefault(key, one)
         sums, operations = [], []
         for key, terms in groups.items():
             array = replace(shapes[key], name=f"cotangent {len(sums)}", kept=1, hidden=True)
-            cells = [cell for cell in self._cells(array, terms, changed) if cell.terms]
+            cells = [cell for cell in self.cutter.cells(array, terms, changed) if cell.terms]
             largest = max(cells, key=lambda cell: cell.box.size, default=None)
             timed = self._is_timed(key[0])
             alone = isinstance(key[0], WholeRead) or (timed and len(key[0].axes) == 1)  # one number for all points
             if largest is not None and alone and largest.box.shape[-1] >= LANES:
                 cells.remove(largest)
+                largest, *around = split_around([largest], inner)
+                cells += around
                 folded = replace(array, shape=(*array.shape[:-1], LANES), lower=(*array.lower[:-1], 0),
                                  upper=(*array.upper[:-1], 0))  # fmt: skip
                 sums.append(Sum(key[0], folded, (_in_lanes(largest.box),), timed))
@@ -203,56 +242,6 @@ class _Transpose:
         """Whether an operand changes along time, the first axis of such arrays."""
         return isinstance(operand, ProfileRead) and bool(operand.axes) and operand.axes[0] not in self.axes
 
-    def _cells(self, one: Array, terms: Sequence[Term], changed: Boxes) -> list[Cell]:
-        """An array cut into boxes, with the terms that act there; `changed` says where sums differ."""
-        whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
-        if self.source.wraps:
-            whole = Box((0, *whole.start[1:]), (self._rows(), *whole.stop[1:]))
-        cuts = [{whole.start[axis], whole.stop[axis]} for axis in range(whole.ndim)]
-        for term in terms:
-            for box in self._boxes_around(term, changed):
-                moved = self._moved(box, term.offset)
-                for axis in range(whole.ndim):
-                    cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis])
-                                   if whole.start[axis] < c < whole.stop[axis]}  # fmt: skip
-        if prod(len(c) - 1 for c in cuts) > 10 * MAX_CELLS:
-            raise Unserved("its transpose has too many pieces")
-        spans = [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
-        reached = [(term, self._moved(self.source.operations[term.operation].box, term.offset)) for term in terms]
-        cells = []
-        for sides in product(*spans):
-            box = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
-            near = [term for term, there in reached if _meets(sides, there)]
-            acting = (self._acting(term, box, changed) for term in near)
-            cells.append(Cell(box, tuple(term for term in acting if term is not None)))
-        return merged(cells)
-
-    def _boxes_around(self, term: Term, changed: Boxes) -> list[Box]:
-        operation = self.source.operations[term.operation]
-        others = [op.box for op in self.source.operations[term.operation + 1 :]
-                  if op.array == operation.array and not op.adds]  # fmt: skip
-        return [operation.box, *others, *changed.get(operation.array, ())]
-
-    def _moved(self, box: Box, offset: tuple[int, ...]) -> Box:
-        return box.shift((0, *offset[1:]) if self.source.wraps else offset)
-
-    def _acting(self, term: Term, box: Box, changed: Boxes) -> Term | None:
-        """The term as it acts in a cell; None where it does not."""
-        operations = self.source.operations
-        operation = operations[term.operation]
-        here = self._moved(box, tuple(-o for o in term.offset))
-        if here.intersect(operation.box).empty:
-            return None
-        later = []
-        for k in range(term.operation + 1, len(operations)):
-            other = operations[k]
-            if other.array == operation.array and not other.adds and not here.intersect(other.box).empty:
-                if other.mask is None and other.predicate is None:
-                    return None
-                later.append(k)
-        complete = any(not here.intersect(b).empty for b in changed.get(operation.array, ()))
-        return replace(term, later=tuple(later), complete=complete)
-
     def _operation(self, array: str, cell: Cell, own: StateRead | None) -> Operation:
         """The sum of a cell's terms, and of what stands there already."""
         operands: dict[Operand, Any] = {}
@@ -277,22 +266,14 @@ class _Transpose:
         """The weight of a read times the cotangent of what was written, as a function of operands."""
         operation = self.source.operations[term.operation]
         back = tuple(-o for o in term.offset)
-        in_state = operation.array in self.kept
-        if in_state and not term.complete:
-            target = StateRead(adjoint_names(operation.array, 1)[0], -1, back)
-        else:
-            target = StateRead(f"{operation.array} adjoint", 0, back)
-        operands[target] = self.source.dtype
-        pull = self._pull(term.operation, term.operand)
-        even = all(isinstance(one, WholeRead) for one in pull.operands)
-        weigh, named = self._taken(pull, back, operands, target)
+        weigh, named, even = self._weighed(term, back, operands)
         tests = [self._test(operation, back, operands)]
         tests += [self._test(self.source.operations[k], back, operands) for k in term.later]
 
         def run(known: Known) -> Any:
-            one = jnp.ones((), known[target].dtype)  # a weight that is the same everywhere is computed before a row is
-            value = weigh(*(one if even and o == target else known[o] for o in named))
-            value = value * known[target] if even else value
+            one = jnp.ones((), self.source.dtype)  # a weight that is the same everywhere is computed before a row is
+            value = weigh(*(one if o == even else known[o] for o in named))
+            value = value * known[even] if even is not None else value
             for number, test in enumerate(tests):
                 held = test(known)
                 if held is not None:
@@ -302,48 +283,72 @@ class _Transpose:
 
         return run
 
+    def _weighed(
+        self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any]
+    ) -> tuple[Callable[..., Any], list[Operand], Operand | None]:
+        """A derivative times a cotangent at the entry `back` from here, as `_taken` has it; and the operand by which
+        it is multiplied, where all else is the same everywhere."""
+        number, place = term.operation, term.operand
+        in_sum = not isinstance(self.rules[number].operands[place], StateRead)
+        target = self._target(term, back)
+        if in_sum and self.beside and self._is_worth_leaving(number, place):
+            left = self._leave(number, place)
+            operands |= {target: self.source.dtype, left: self.source.dtype}
+            return lambda a, b: a * b, [target, left], None
+        pull = self.weights.pull(number, place)
+        if not in_sum and self._is_large(self.source.operations[number]):
+            pull = self.weights.shared(number, place)
+        stands: dict[Operand, Operand] = {TARGET: target, PRODUCT: StateRead(_product_name(number), 0, back)}
+        if PRODUCT in pull.operands:
+            self.shared[number] = None
+        weigh, named = self._taken(pull, back, operands, stands)
+        given = [stands[one] for one in pull.operands if one in stands]
+        even = all(isinstance(one, WholeRead) for one in pull.operands) and len(given) == 1
+        return weigh, named, given[0] if even else None
+
+    def _target(self, term: Term, back: tuple[int, ...]) -> StateRead:
+        """The cotangent of what the operation of a term wrote at the entry `back` from here."""
+        array = self.source.operations[term.operation].array
+        if array in self.kept and not term.complete:
+            return StateRead(adjoint_names(array, 1)[0], -1, back)
+        return StateRead(f"{array} adjoint", 0, back)
+
+    def _is_worth_leaving(self, number: int, place: int) -> bool:
+        """Whether a derivative reads several entries that no other derivative of the rule reads: it is rather left by
+        the march, which has them at hand."""
+        reads = [one for one in self.weights.pull(number, place).operands if isinstance(one, StateRead)]
+        return self.rules[number].affine and len(reads) > 1
+
+    def _is_large(self, operation: Operation) -> bool:
+        """Whether an operation does much of its array; what is done beside walls is not worth an array."""
+        return 4 * operation.box.size >= prod(self.source.array(operation.array).shape)
+
+    def _leave(self, number: int, place: int) -> ProfileRead:
+        """The derivative of an operation by an operand, which the march leaves: in an array for all operations on parts
+        of the same one."""
+        operation = self.source.operations[number]
+        space = tuple(axis for axis in self.axes if axis)
+        if (number, place) not in self.left:
+            taken = {one.array for one in self.left.values() if not one.box.intersect(operation.box).empty}
+            name = next(name for k in count() if (name := f"{operation.array} derivative {k}") not in taken)
+            self.left[number, place] = Operation(name, operation.box, self.weights.partial(number, place), None)
+            self.values.leave(name)
+        name = self.left[number, place].array
+        return ProfileRead(stack_name(name), (LEVELS, *space), (0,) * (1 + len(space)))
+
     def _taken(
-        self, rule: Traced, back: tuple[int, ...], operands: dict[Operand, Any], target: Operand = _TARGET
+        self,
+        rule: Traced,
+        back: tuple[int, ...],
+        operands: dict[Operand, Any],
+        stands: Mapping[Operand, Operand] = MappingProxyType({}),
     ) -> tuple[Callable[..., Any], list[Operand]]:
-        """A rule as the entry `back` from here has it: a function, and the operands that it is of."""
-        named = [target if one == _TARGET else self.values.read(one, back) for one in rule.operands]
+        """A rule as the entry `back` from here has it: a function, and the operands that it is of; `stands` says what
+        stands for those that are none of its own."""
+        named = [stands[one] if one in stands else self.values.read(one, back) for one in rule.operands]
         for operand, variable in zip(named, rule.jaxpr.invars, strict=True):
             operands[operand] = variable.aval.dtype
         return rule.function(rule.consts), named
-
-    def _pull(self, number: int, place: int) -> Traced:
-        """The derivative by an operand times a cotangent, as a rule of what it depends on and of the cotangent."""
-        rule = self.rules[number]
-        if (rule, place) not in self.pulls:
-            numbers = [k for k, one in enumerate(rule.jaxpr.invars) if jnp.issubdtype(one.aval.dtype, jnp.inexact)]
-            reads = [k for k in numbers if isinstance(rule.operands[k], StateRead)]
-            every = list(range(len(rule.operands)))
-            if rule.affine and place in reads:  # the weights of an affine rule depend on no read
-                self._trace_pulls(rule, reads, [k for k in every if k not in reads])
-            else:
-                self._trace_pulls(rule, [k for k in numbers if not rule.affine or k not in reads], every)
-        return self.pulls[rule, place]
-
-    def _trace_pulls(self, rule: Traced, places: list[int], others: list[int]) -> None:
-        """The derivatives by the operands at some places, as rules of some operands and of the cotangent."""
-        dtype = self.source.dtype
-
-        def run(cotangent: Any, *values: Any) -> list[Any]:
-            every = [jnp.zeros((), rule.dtype)] * len(rule.operands)
-            for k, value in zip(others, values, strict=True):
-                every[k] = value
-
-            def of(*given: Any) -> Any:
-                return rule.function(rule.consts)(*replaced(every, places, given))
-
-            found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
-            return [lax.convert_element_type(one, dtype) for one in found]
-
-        avals = [rule.jaxpr.invars[k].aval for k in others]
-        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-        closed = jax.make_jaxpr(run)(jax.ShapeDtypeStruct((), rule.dtype), *specs)
-        found = make_traced_each(closed, (_TARGET, *(rule.operands[k] for k in others)), dtype)
-        self.pulls |= {(rule, place): one for place, one in zip(places, found, strict=True)}
 
     def _test(
         self, operation: Operation, back: tuple[int, ...], operands: dict[Operand, Any]
@@ -366,9 +371,8 @@ class _Transpose:
         return run
 
 
-def _meets(sides: Sequence[tuple[int, int]], box: Box) -> bool:
-    """Whether a cell of these sides has points in common with a box."""
-    return all(a < stop and start < b for (a, b), start, stop in zip(sides, box.start, box.stop, strict=True))
+def _product_name(number: int) -> str:
+    return f"product {number}"
 
 
 def _in_lanes(box: Box) -> Box:

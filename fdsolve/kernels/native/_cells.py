@@ -1,11 +1,18 @@
 """Boxes of a transpose within each of which the same terms act, and the order of its operations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 from typing import Any
 
+from ...planning import Array
 from ...region import Box
-from ._program import Operation, Unserved
+from ._program import Operation, Program, Unserved
+
+MAX_CELLS = 1500
+"""Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
+Boxes = Mapping[str, tuple[Box, ...]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,68 @@ class Cell:
 
     box: Box
     terms: tuple[Term, ...]
+
+
+class Cutter:
+    """Cuts the arrays of a program into boxes in each of which the same terms act."""
+
+    def __init__(self, program: Program):
+        self.program = program
+
+    def cells(self, one: Array, terms: Sequence[Term], changed: Boxes) -> list[Cell]:
+        """An array cut into boxes, with the terms that act there; `changed` says where sums differ."""
+        whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
+        if self.program.wraps:
+            whole = Box((0, *whole.start[1:]), (self.program.arrays[0].shape[0], *whole.stop[1:]))
+        cuts = [{whole.start[axis], whole.stop[axis]} for axis in range(whole.ndim)]
+        for term in terms:
+            for box in self._boxes_around(term, changed):
+                moved = self._moved(box, term.offset)
+                for axis in range(whole.ndim):
+                    cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis])
+                                   if whole.start[axis] < c < whole.stop[axis]}  # fmt: skip
+        if prod(len(c) - 1 for c in cuts) > 10 * MAX_CELLS:
+            raise Unserved("its transpose has too many pieces")
+        spans = [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
+        reached = [(term, self._moved(self.program.operations[term.operation].box, term.offset)) for term in terms]
+        cells = []
+        for sides in product(*spans):
+            box = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
+            near = [term for term, there in reached if _meets(sides, there)]
+            acting = (self._acting(term, box, changed) for term in near)
+            cells.append(Cell(box, tuple(term for term in acting if term is not None)))
+        return merged(cells)
+
+    def _boxes_around(self, term: Term, changed: Boxes) -> list[Box]:
+        operation = self.program.operations[term.operation]
+        others = [op.box for op in self.program.operations[term.operation + 1 :]
+                  if op.array == operation.array and not op.adds]  # fmt: skip
+        return [operation.box, *others, *changed.get(operation.array, ())]
+
+    def _moved(self, box: Box, offset: tuple[int, ...]) -> Box:
+        return box.shift((0, *offset[1:]) if self.program.wraps else offset)
+
+    def _acting(self, term: Term, box: Box, changed: Boxes) -> Term | None:
+        """The term as it acts in a cell; None where it does not."""
+        operations = self.program.operations
+        operation = operations[term.operation]
+        here = self._moved(box, tuple(-o for o in term.offset))
+        if here.intersect(operation.box).empty:
+            return None
+        later = []
+        for k in range(term.operation + 1, len(operations)):
+            other = operations[k]
+            if other.array == operation.array and not other.adds and not here.intersect(other.box).empty:
+                if other.mask is None and other.predicate is None:
+                    return None
+                later.append(k)
+        complete = any(not here.intersect(b).empty for b in changed.get(operation.array, ()))
+        return replace(term, later=tuple(later), complete=complete)
+
+
+def _meets(sides: Sequence[tuple[int, int]], box: Box) -> bool:
+    """Whether a cell of these sides has points in common with a box."""
+    return all(a < stop and start < b for (a, b), start, stop in zip(sides, box.start, box.stop, strict=True))
 
 
 def merged(cells: Sequence[Cell]) -> list[Cell]:

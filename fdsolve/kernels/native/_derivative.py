@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import jax
@@ -16,13 +15,13 @@ from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
-from ._march import Tiling, layout_of, pulled_of, run, shared_arrays, shared_cache
+from ._march import Tiling, layout_of, pulled_of, run, shared_arrays
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
 from ._program import Program
 from ._pull import portable, pull_back, without_ghost_rows
-from ._slabs import cut_slabs
+from ._slabs import lies_near
 
 Held = Mapping[str, tuple[jax.Array, ...]]
 Static = tuple[MarchCall, Tiling | None, Any]
@@ -36,18 +35,9 @@ FEW_BYTES = 2**22
 def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
     reason = refusal(call)
-    if reason is None and call.near and not _lies_near(replace(call, steps=call.block, block=0, near=False)):
+    if reason is None and call.near and not lies_near(replace(call, steps=call.block, block=0, near=False)):
         return "the levels of a block do not lie in cache while it is gone back through"
     return reason
-
-
-def _lies_near(block: MarchCall) -> bool:
-    """Whether the levels of a block stay in cache while cotangents are pulled past them."""
-    pull, program = Pull(()), layout_of(block).program
-    if refusal(block, pull) is not None:
-        return False
-    size = sum(prod(one.padded_shape) * program.dtype.itemsize for one, _ in program.state)
-    return size * block.steps <= shared_cache() // 4 or cut_slabs(block, pull) is not None
 
 
 def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:

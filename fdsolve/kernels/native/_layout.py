@@ -17,16 +17,16 @@ APART = 256
 """Bytes; rows of rings lie multiples of it apart. A store whose address ends in the same 12 bits as that of a load a
 little behind it keeps the load waiting, so rows must not lie just before others (modulo 4096)."""
 
-NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, BLOCK, WIDE, WIDTH = (
-    8 * k for k in range(15)
+NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, BLOCK, WIDE, ROWS, WIDTH = (
+    8 * k for k in range(16)
 )
 """Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …
 
 The first level of all passes has number BASE, and so many levels are STORED from there on, or states before blocks of
-BLOCK levels. Tiles are WIDE rows wider on both sides than their own part. Blocks of the
-second axis have a WIDTH.
+BLOCK levels. Tiles are WIDE rows wider on both sides than their own part; rings of levels that are left for a pull have
+so many ROWS. Blocks of the second axis have a WIDTH.
 """
-POINTERS = 8 * 15
+POINTERS = 8 * 16
 """Where the control block's table of pointers starts: state, shared arrays."""
 
 
@@ -36,7 +36,8 @@ class Slots:
 
     `stored` are the arrays whose levels are written down: all; or those `spread` along the march, before each block;
     or all, and the state is not wanted: then it is `alone`, and what comes first is a place among such states.
-    `private` are levels that lie in a thread's own scratch: stored ones, or shared arrays by which they are read.
+    `private` are arrays whose levels go past in a thread's own scratch: a march that is `alone` leaves them there, in
+    rings of rows, and a pull beside it reads them, by these names of shared arrays.
     """
 
     state: tuple[tuple[str, int], ...]
@@ -45,6 +46,16 @@ class Slots:
     spread: bool = False
     alone: bool = False
     private: tuple[str, ...] = ()
+
+    @property
+    def leaves(self) -> bool:
+        """Whether levels are left for a pull that goes on beside this march."""
+        return self.alone and bool(self.private)
+
+    @property
+    def reads(self) -> bool:
+        """Whether levels are read that a march beside this one leaves."""
+        return bool(self.private) and not self.alone
 
     @property
     def first(self) -> int:
@@ -69,8 +80,13 @@ class Slots:
         return next(k for k, (one, _, _) in enumerate(self.shared) if one == name)
 
     def private_at(self, name: str) -> int:
-        """Where a thread's scratch says where such levels lie: the address of index 0, and the bytes of a level."""
-        return 8 + 16 * self.private.index(name)
+        """Where a thread's scratch says where the entry of the first of such levels stands, in a table of them."""
+        return 8 + 8 * self.private.index(name)
+
+    @property
+    def private_end(self) -> int:
+        """Where these tables start."""
+        return 8 + 8 * len(self.private)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a shared array."""
@@ -97,6 +113,11 @@ class Layout:
     def rank(self) -> int:
         """Number of axes, at least two."""
         return len(self.program.arrays[0].shape)
+
+    @property
+    def most_kept(self) -> int:
+        """Kept levels of the array of which most are."""
+        return max(kept for _, kept in self.program.state)
 
     def pitches(self, name: str) -> tuple[int, ...]:
         """Bytes from entry to entry of an array of the state, along all axes but the last."""

@@ -27,7 +27,7 @@ from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
 from ._objects import load_function, object_key
 from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
-from ._program import Unserved, make_program
+from ._program import Program, Unserved, make_program
 from ._rows import write_rows
 from ._schedule import MAX_REACH, make_schedule
 from ._tile import TileWriter
@@ -94,7 +94,7 @@ def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
 
 @lru_cache(maxsize=256)
 def _pulled_of(call: MarchCall, pull: Pull) -> Pulled:
-    return pull_program(make_program(call), axes_of(call), pull.moving)
+    return pull_program(make_program(call), axes_of(call), pull.moving, pull.beside)
 
 
 def axes_of(call: MarchCall) -> tuple[str, ...]:
@@ -159,8 +159,13 @@ def register_target(target: str, source: str, name: str, key: str) -> None:
 
 def shared_arrays(call: MarchCall, kind: Kind, arrays: Arrays) -> dict[str, Any]:
     """What a program reads beside its state, by name: arrays, or what stands in their places."""
+    return shared_by(layout_of(call, kind).program, arrays)
+
+
+def shared_by(program: Program, arrays: Arrays) -> dict[str, Any]:
+    """The same of a program itself."""
     found: dict[str, Any] = {}
-    for operation in layout_of(call, kind).program.operations:
+    for operation in program.operations:
         for operand in operation.operands:
             if isinstance(operand, ProfileRead) and LEVELS not in operand.axes:
                 found[operand.name] = arrays.profiles[operand.name]

@@ -55,6 +55,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Pull:
-    """The transpose of a march's derivative by its state and by operands: parameters, profiles, constants of rules."""
+    """The transpose of a march's derivative by its state and by operands: parameters, profiles, constants of rules.
+
+    `beside`: the march goes on beside it, and leaves more than levels.
+    """
 
     moving: tuple[str, ...]
+    beside: bool = False

@@ -72,7 +72,7 @@ class Edge:
 def make_schedule(program: Program) -> Schedule:
     """The schedule of a program of at least two axes; raises Unserved where rows read each other far apart."""
     edges = find_edges(program)
-    skew, delays = least_delays(program, edges)
+    skew, delays = _delays_of(program, edges, 0)
     rows = _reach(program, edges)
     direct = frozenset(
         one.name
@@ -80,7 +80,7 @@ def make_schedule(program: Program) -> Schedule:
         if not any(rows.below[i] or rows.above[i] for i, op in enumerate(program.operations) if op.array == one.name)
     )
     if skew == 0 and any(e.lag and delays[e.reader] > e.offset[0] for e in edges):
-        skew, delays = least_delays(program, edges, 1)  # else later levels never come after what reads rows behind
+        skew, delays = _delays_of(program, edges, 1)  # else later levels never come after what reads rows behind
     late, fewest, least = _overwriting(program, edges, skew, delays)
     reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
     return Schedule(
@@ -94,6 +94,22 @@ def make_schedule(program: Program) -> Schedule:
         late,
         least,
     )
+
+
+def _delays_of(program: Program, edges: Sequence[Edge], fewest: int) -> tuple[int, tuple[int, ...]]:
+    """The least skew along rows, and delays: the least but of operations on arrays that nothing else reads (sums),
+    which are as late as the operation that does most, so that one loop can do both."""
+    skew, delays = least_delays(program, edges, fewest)
+    operations = program.operations
+    read = {one.array: {(read.field, *read.offset) for read in one.reads} for one in operations}
+    own = {name for name in read if all(not any(offset) for field, *offset in read[name] if field == name)}
+    own -= {field for name, found in read.items() for field, *_ in found if field != name}
+    rest = [k for k, one in enumerate(operations) if one.array not in own]
+    if not rest or not own & {one.name for one, _ in program.state}:
+        return skew, delays
+    main = max(rest, key=lambda k: operations[k].box.size)
+    late = delays[main]
+    return skew, tuple(max(d, late) if op.array in own else d for d, op in zip(delays, operations, strict=True))
 
 
 def find_edges(program: Program) -> list[Edge]:

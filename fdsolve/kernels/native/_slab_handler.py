@@ -1,4 +1,4 @@
-"""The entry point of a pull slab by slab: two control blocks, and a task that marches through a slab and comes back."""
+"""The entry point of a pull slab by slab: two control blocks, and a task that goes forth and back through a slab."""
 
 from typing import Any
 
@@ -7,9 +7,7 @@ from llvmlite import ir
 from ._code import POINTER, VOID, Code, Number
 from ._handler import answer_metadata, data_of, first_of, kept_of, run_tiles, save_halos, write_task, write_worker
 from ._layout import (
-    APART,
     BASE,
-    BLOCK,
     DONE,
     HALOS,
     HOLDERS,
@@ -18,10 +16,10 @@ from ._layout import (
     NEXT,
     PARTS,
     POINTERS,
+    ROWS,
     SCRATCH,
     SHARE,
     START,
-    STORED,
     WIDE,
     WORKERS,
     Layout,
@@ -31,10 +29,12 @@ from ._layout import (
 from ._scalar import I32, I64
 
 Pair = tuple[Any, Any]
-SLAB_SETTINGS = ("begin", "steps", "again", "parts", "threads", "share", "place", "wide", "height")
-"""The entries of the i32 array of settings: the first level and how many there are, how many are computed again."""
-_HEIGHT = BLOCK
-"""Rows of a slab and of what lies beside it, in the control block of the march."""
+SLAB_SETTINGS = ("begin", "steps", "again", "place", "parts", "threads", "share", "wide", "rows", "before", "turns",
+                 "strip", "late")  # fmt: skip
+"""The entries of the i32 array of settings: the first level, how many there are, how many are computed again, from
+which of the states kept; and what `Slabs` says. """
+_SLAB = ("before", "turns", "strip", "late")
+"""Those that stand in front of the control block of the march."""
 
 
 def write_slab_handler(
@@ -45,15 +45,15 @@ def write_slab_handler(
     Its arguments are the pull's state, states kept of the march, shared arrays of these names, and settings.
     """
     second = round_up(POINTERS + 8 * (len(slots[0].state) + len(slots[0].shared)), LINE)
-    task = write_task(module, worker := write_worker(module, _write_slab(module, tiles, layouts[1], slots[1], second)))
+    task = write_task(module, worker := write_worker(module, _write_slab(module, tiles, layouts[1], second)))
     code = Code(module, "fdsolve_pull", I64, [I64], internal=False)
     (frame,) = code.arguments
     answer_metadata(code, frame)
     arguments, results = first_of(code, frame)
-    count, rooms = len(slots[0].state), len(slots[1].stored)
+    count, rooms = len(slots[0].state), len(layouts[1].program.state)
     settings = data_of(code, arguments, count + rooms + len(shared))
     values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SLAB_SETTINGS)}
-    size = second + POINTERS + 8 * (len(slots[1].state) + len(slots[1].shared) + rooms)
+    size = second + 8 * len(_SLAB) + POINTERS + 8 * (len(slots[1].state) + len(slots[1].shared))
     control = code.address(code.call("malloc", POINTER, code.value(size)))
     scratch = code.round_up(data_of(code, results, count), LINE)
     share = code.mul(values["share"], LINE)
@@ -63,10 +63,11 @@ def write_slab_handler(
                (code.add(scratch, code.mul(share, values["threads"])), HALOS), (values["begin"], BASE))  # fmt: skip
     for value, at in entries:
         code.store(value, control, at)
-    march = code.add(control, second)
+    for k, name in enumerate(_SLAB):
+        code.store(values[name], control, second + 8 * k)
+    march = code.add(control, second + 8 * len(_SLAB))
     for value, at in ((values["parts"], PARTS), (values["begin"], START), (values["again"], LEVELS),
-                      (values["begin"], BASE), (values["again"], STORED), (values["wide"], WIDE),
-                      (values["height"], _HEIGHT)):  # fmt: skip
+                      (values["begin"], BASE), (values["wide"], WIDE), (values["rows"], ROWS)):  # fmt: skip
         code.store(value, march, at)
     _fill_pointers(code, control, march, arguments, results, values["place"], layouts[1], slots, shared)
     save_halos(code, control, values["parts"], values["steps"], layouts[0], slots[0])
@@ -88,11 +89,11 @@ def _fill_pointers(
 ) -> None:
     """Where arrays stand: the pull's state, the state that was kept, shared arrays of both."""
     back, forth = slots
-    count, rooms = len(back.state), len(forth.stored)
+    count, rooms = len(back.state), len(layout.program.state)
     for k in range(count):
         code.store(data_of(code, results, k), control, POINTERS + 8 * k)
     for k, (name, behind) in enumerate(forth.state):
-        (_, kept), number = kept_of(layout, name), forth.stored.index(name)
+        (_, kept), number = kept_of(layout, name), [one.name for one, _ in layout.program.state].index(name)
         at = code.mul(code.add(code.mul(place, kept), kept - 1 - behind), layout.bytes_of(name))
         code.store(code.add(data_of(code, arguments, count + number), at), march, POINTERS + 8 * k)
     for own, to in ((back, control), (forth, march)):
@@ -102,30 +103,17 @@ def _fill_pointers(
                 code.store(pointer, to, POINTERS + 8 * (len(own.state) + k))
 
 
-def _write_slab(module: ir.Module, tiles: Pair, layout: Layout, slots: Slots, second: int) -> ir.Function:
-    """slab(control, number, scratch): forth, and back.
-
-    The scratch begins with where the levels lie: the address of rings, and for each array that of index 0 of the first
-    level and the bytes of a level.
-    """
+def _write_slab(module: ir.Module, tiles: Pair, layout: Layout, second: int) -> ir.Function:
+    """slab(control, number, scratch): forth and back, some turns each at a time."""
     code = Code(module, "slab", VOID, [I64, I64, I64])
     control, number, scratch = code.arguments
-    march = code.add(control, second)
-    parts, wide, height = (code.load(march, at) for at in (PARTS, WIDE, _HEIGHT))
-    start = code.div(code.mul(number, layout.size(0)), parts)
-    start = code.choose(code.equal(number, 0), layout.low(0), start)
-    at = code.round_up(code.add(scratch, 8 + 16 * len(slots.stored)), APART)
-    for name in slots.stored:
-        one, kept = kept_of(layout, name)
-        pitch, entry = layout.pitches(name)[0], slots.private_at(name)
-        first = code.most(code.most(layout.low(0), code.sub(start, wide)), -one.lower[0])
-        level = code.mul(height, pitch)
-        code.store(code.sub(at, code.mul(code.add(first, one.lower[0]), pitch)), scratch, entry)
-        code.store(level, scratch, entry + 8)
-        levels = code.add(code.load(march, STORED), kept)
-        at = code.round_up(code.add(at, code.mul(level, levels)), APART)
-    code.store(at, scratch)
-    code.builder.call(tiles[1], [march, number, scratch])
-    code.builder.call(tiles[0], [control, number, scratch])
+    before, turns, strip, late = (code.load(control, second + 8 * k) for k in range(len(_SLAB)))
+    march = code.add(control, second + 8 * len(_SLAB))
+    first = code.sub(code.div(code.mul(number, layout.size(0)), code.load(march, PARTS)), before)
+    with code.loop(0, code.div(code.sub(code.add(turns, strip), 1), strip)) as k:
+        begin = code.add(first, code.mul(k, strip))
+        end = code.add(begin, strip)
+        code.builder.call(tiles[1], [march, number, scratch, begin, end])
+        code.builder.call(tiles[0], [control, number, scratch, code.sub(begin, late), code.sub(end, late)])
     code.builder.ret_void()
     return code.function

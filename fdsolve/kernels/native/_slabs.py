@@ -1,13 +1,18 @@
-"""A pull past levels that are computed again beside it: a slab of rows at a time, whose levels lie in cache.
+"""A pull past levels that are computed again beside it: forth and back at once, a slab of rows for each thread.
 
-A thread marches through a slab, and as many rows beside it as the pull reads, from a state that was kept; it writes the
-levels down in its own scratch, and pulls cotangents back past them. So no level is written to memory, for some rows
-computed twice.
+A thread marches through a slab, and as many rows beside it as the pull reads, from a state that was kept. A few rows
+behind, where all levels of a row are known, it pulls cotangents back past them. So the levels of few rows are held at a
+time, in rings that stay in cache, and none is written to memory, for some rows computed twice.
+
+Row i of operation a at level s is computed at turn i + Dₐ + S·(s − 1) of its march (see _schedule). Where operation b
+of the pull, at its level s, reads a row o further on of level n − s + 1 − l of the march, its turns must come
+o + Dₐ − D_b + S·(n − s − l) − S'·(s − 1) behind; and the ring of that level must hold rows until then.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import jax
@@ -20,71 +25,144 @@ from .._level import Arrays
 from .._march_call import MarchCall
 from ._bundles import make_bundles
 from ._code import text_of
-from ._layout import APART, LINE, Slots
+from ._layout import APART, LINE, Layout, Slots
 from ._march import (
+    SMALL,
     axes_of,
     layout_of,
     num_threads,
     one_level,
     pulled_of,
     register_target,
-    shared_arrays,
+    shared_by,
     shared_cache,
     stack_extents,
 )
 from ._objects import object_key
-from ._operands import LEVELS, Alone, Pull, stack_name
+from ._operands import LEVELS, Pull, TurnedRead, stack_name
+from ._program import Unserved
 from ._rows import write_rows
-from ._schedule import MAX_REACH
-from ._slab_handler import write_slab_handler
+from ._schedule import MAX_REACH, make_schedule
+from ._slab_handler import SLAB_SETTINGS, write_slab_handler
 from ._tile import TileWriter
+
+STRIPS = (1, 2, 4, 8)
+"""Turns of the march, and then of the pull, at a time: the more, the less often one stops for the other."""
+SHORT = 4
+"""Levels of which so few may fill more of the cache."""
 
 
 @dataclass(frozen=True)
 class Slabs:
-    """How many slabs, the rows beside one, the rows of the largest, and bytes of a thread's scratch."""
+    """How many slabs and threads, and lines of a thread's scratch; the rows beside a slab, and rows of the rings of its
+    levels; how many turns begin before its first row and how many there are, of which a strip is done at a time; and
+    by how many turns the pull comes late."""
 
     parts: int
-    wide: int
-    height: int
+    threads: int
     share: int
+    wide: int
+    rows: int
+    before: int
+    turns: int
+    strip: int
+    late: int
+
+
+def lies_near(call: MarchCall) -> bool:
+    """Whether the levels of a march of few steps stay in cache while cotangents are pulled past them.
+
+    This is said of the march alone: its transpose is taken to reach as far, and to need as many rows.
+    """
+    forth, steps = layout_of(call), call.steps
+    schedule, threads = forth.schedule, _threads(forth)
+    rows = 2 * (schedule.skew * (steps - 1) + max(schedule.delays) + 1)
+    levels = len(forth.program.state) * (1 << (rows - 1).bit_length()) + 2 * sum(schedule.rings.values())
+    room = shared_cache() // (4 * threads) * (1 if steps > SHORT else 2)
+    return _fits(call, forth, forth.halo(steps)) and levels * steps * forth.ring_pitch() <= room
 
 
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
-    """Slabs for a pull of `call.steps` levels; None where one call a level's worth of memory is as well."""
-    back, forth = layout_of(call, pull), layout_of(call)
-    size, names = forth.size(0), [one.name for one, _ in forth.program.state]
-    if forth.program.wraps or size < 4 * MAX_REACH:
+    """Slabs for a pull of `call.steps` levels; None where none is read, or they would not stay in cache."""
+    pull = replace(pull, beside=True)
+    try:
+        back, forth = layout_of(call, pull), _forth_of(one_level(call), pull)
+    except Unserved:
         return None
-    rows = sum(forth.pitches(name)[0] for name in names)
-    wide = back.halo(call.steps) + _read_beside(call, pull)
-    levels = call.steps + max(kept for _, kept in forth.program.state)
-    threads, room = num_threads(), shared_cache()
-    if levels * rows * size <= room // 4:
-        return None  # all levels stay in cache anyway
-    least = max(2 * MAX_REACH, 4 * wide)
-    height = max(least, room // (4 * threads) // (levels * rows) - 2 * wide)
-    if threads * levels * rows * (height + 2 * wide) > room or size < threads * least:
+    steps, names = call.steps, pulled_of(call, pull).levels.names
+    threads, reads = _threads(forth), list(_level_reads(back, forth))
+    wide = back.halo(steps) + max((abs(read.row) for read in reads), default=0)
+    if not names or not _fits(call, forth, wide):
         return None
-    parts = max(threads, size // height)
-    parts = -(-parts // threads) * threads
-    parts = parts if size // parts >= least else size // least // threads * threads
-    around = max(one.lower[0] + one.upper[0] for one in forth.program.arrays)
-    height = -(-size // parts) + 2 * wide + around
-    stack = sum(APART + levels * height * forth.pitches(name)[0] for name in names)
-    rings = max(back.ring_bytes(call.steps), forth.ring_bytes(call.steps))
-    return Slabs(parts, wide, height, (APART * (len(names) + 4) + stack + rings) // LINE + 4)
+    cuts = {strip: _distances(forth, back, reads, names, steps, strip) for strip in STRIPS}
+    strip = max(one for one in cuts if cuts[one][1] == cuts[1][1])
+    late, rows = cuts[strip]
+    levels = steps * (rows * len(names) - sum(forth.schedule.rings[name] for name in names)) * forth.ring_pitch()
+    share = levels + forth.ring_bytes(steps) + back.ring_bytes(steps)
+    if threads * share > shared_cache() // 2:
+        return None
+    tables = 8 * (len(names) + 2) + len(names) * (steps + forth.most_kept + 1) * 8 * (forth.rank + 4)
+    start, stop = zip(_turns(forth, steps, wide, 0), _turns(back, steps, 0, late), strict=True)
+    before, height = max(start), -(-forth.size(0) // threads)
+    share = (share + tables + 8 * APART) // LINE
+    return Slabs(threads, threads, share, wide, rows, before, before + height + max(stop), strip, late)
 
 
-def _read_beside(call: MarchCall, pull: Pull) -> int:
-    """How many rows away the pull reads levels."""
-    first = axes_of(call)[0]
-    found = [0]
-    for operation in pulled_of(call, pull).program.operations:
+def _threads(layout: Layout) -> int:
+    return num_threads() if prod(layout.program.arrays[0].shape) >= SMALL else 1
+
+
+def _fits(call: MarchCall, forth: Layout, wide: int) -> bool:
+    """Whether each thread has a slab high enough for so many rows beside it."""
+    size, threads = forth.size(0), _threads(forth)
+    if axes_of(call)[0] == "" or (forth.program.wraps and wide + forth.halo(call.steps) > size):
+        return False
+    return threads == 1 or size >= threads * max(2 * MAX_REACH, 4 * wide)
+
+
+@lru_cache(maxsize=256)
+def _forth_of(call: MarchCall, pull: Pull) -> Layout:
+    """The program of a march that leaves what a pull beside it reads, scheduled."""
+    program = pulled_of(call, pull).forth
+    return Layout(program, make_schedule(program))
+
+
+@dataclass(frozen=True)
+class _LevelRead:
+    """The delay of an operation of a pull, how many rows further on it reads, and how many levels back."""
+
+    delay: int
+    row: int
+    lag: int
+
+
+def _level_reads(back: Layout, forth: Layout) -> Iterator[_LevelRead]:
+    """How a pull reads levels of the march."""
+    kept = {stack_name(one.name): kept for one, kept in zip(forth.program.arrays, forth.program.kept, strict=True)}
+    for delay, operation in zip(back.schedule.delays, back.program.operations, strict=True):
         for one in operation.operands:
-            if isinstance(one, ProfileRead) and LEVELS in one.axes and first in one.axes:
-                found.append(abs(one.offset[one.axes.index(first)]))
-    return max(found)
+            if isinstance(one, ProfileRead) and LEVELS in one.axes:
+                turn = one.turn if isinstance(one, TurnedRead) else 0
+                yield _LevelRead(delay, one.offset[1] + turn, kept[one.name] - one.offset[0])
+
+
+def _distances(
+    forth: Layout, back: Layout, reads: Sequence[_LevelRead], names: Sequence[str], steps: int, strip: int
+) -> tuple[int, int]:
+    """By how many turns a pull must come late, and the rows of the rings of levels, a power of two."""
+    first, last = min(forth.schedule.delays), max(forth.schedule.delays)
+    late = max([0, *(r.row + last - r.delay + forth.schedule.skew * (steps - 1 - r.lag) for r in reads)])
+    rows = [r.delay - r.row - first + back.schedule.skew * (steps - 1 - r.lag) + late + strip for r in reads]
+    least = max([1, *rows, *(forth.schedule.rings[name] for name in names)])
+    return late, 1 << (least - 1).bit_length()
+
+
+def _turns(layout: Layout, steps: int, wide: int, late: int) -> tuple[int, int]:
+    """How many turns before the first row of a slab a march through it may begin, and end after its last."""
+    schedule, beside = layout.schedule, wide + layout.halo(steps)
+    before = beside + schedule.skew * layout.most_kept - layout.low(0) - late
+    after = beside + layout.high(0) - layout.size(0) + max(schedule.delays) + schedule.late
+    return before, after + schedule.skew * steps + late
 
 
 def pull_slabs(
@@ -101,34 +179,29 @@ def pull_slabs(
 
     The state before them stands at a `place` in `rooms`, which hold the kept levels of each array, the oldest first.
     """
-    made, forth = pulled_of(call, pull), layout_of(call)
-    back = layout_of(call, pull)
-    names = tuple(one.name for one, _ in forth.program.state)
-    levels = Alone(names, made.levels.last)
+    pull = replace(pull, beside=True)
+    made, forth, back = pulled_of(call, pull), _forth_of(one_level(call), pull), layout_of(call, pull)
+    names, item = made.levels.names, forth.program.dtype.str
     steps = call.steps if made.levels.last else call.steps - 1
-    going, coming = shared_arrays(call, levels, arrays), shared_arrays(call, pull, arrays)
+    going, coming = shared_by(forth.program, arrays), shared_by(back.program, arrays)
     shared = {name: jnp.asarray(array) for name, array in (going | coming).items()}
 
     def shapes(names: Any) -> tuple[tuple[str, tuple[int, ...], str], ...]:
         return tuple((name, shared[name].shape, np.dtype(shared[name].dtype).str) for name in names)
 
-    stacks = tuple(
-        (stack_name(name), (1, *room.shape[1:]), np.dtype(room.dtype).str)
-        for name, room in zip(names, rooms, strict=True)
-    )
+    private = tuple(stack_name(name) for name in names)
+    left = tuple((name, (1,) * (1 + len(axes_of(call))), item) for name in private)
     states = tuple(tuple((one.name, behind) for one, kept in layout.program.state for behind in range(kept))
                    for layout in (back, forth))  # fmt: skip
-    private = tuple(stack_name(name) for name in names)
     slots = (
-        Slots(states[0], (*shapes(coming), *stacks), private=private),
-        Slots(states[1], shapes(going), names, alone=True, private=names),
+        Slots(states[0], (*shapes(coming), *left), private=private),
+        Slots(states[1], shapes(going), alone=True, private=names),
     )
-    target = _generate(one_level(call), pull, levels, slots, tuple(shared))
-    threads = num_threads()
+    target = _generate(one_level(call), pull, slots, tuple(shared))
     halos = 2 * slabs.parts * back.halo(call.steps) * back.halo_rows()
-    settings = (begin, call.steps, steps, slabs.parts, threads, slabs.share, place, slabs.wide, slabs.height)
+    settings = (begin, call.steps, steps, place, *(getattr(slabs, name) for name in SLAB_SETTINGS[4:]))
     results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in given]
-    scratch = jax.ShapeDtypeStruct(((slabs.share * threads + 1) * LINE + halos,), np.uint8)
+    scratch = jax.ShapeDtypeStruct(((slabs.share * slabs.threads + 1) * LINE + halos,), np.uint8)
     run_target = jax.ffi.ffi_call(
         target,
         (*results, scratch),
@@ -140,11 +213,11 @@ def pull_slabs(
 
 
 @lru_cache(maxsize=256)
-def _generate(call: MarchCall, pull: Pull, levels: Alone, slots: tuple[Slots, Slots], shared: tuple[str, ...]) -> str:
+def _generate(call: MarchCall, pull: Pull, slots: tuple[Slots, Slots], shared: tuple[str, ...]) -> str:
     """The code of both marches and of the call that joins them."""
     module = ir.Module("fdsolve")
     extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
-    tiles, layouts = [], (layout_of(call, pull), layout_of(call, levels))
+    tiles, layouts = [], (layout_of(call, pull), _forth_of(call, pull))
     for layout, own, prefix in zip(layouts, slots, ("back", "forth"), strict=True):
         bundles = make_bundles(layout.program, layout.schedule)
         dtypes = {name: dtype for name, _, dtype in own.shared}

@@ -14,7 +14,7 @@ from ._scalar import I64
 
 
 class TileWriter(Addresses):
-    """Writes tile(control, number, scratch)."""
+    """Writes tile(control, number, scratch), or the one that does some turns at a time."""
 
     def write(self) -> ir.Function:
         """The function."""
@@ -34,6 +34,8 @@ class TileWriter(Addresses):
         first = code.sub(self.rows_here.low, schedule.skew * (self.most_kept - 1))
         most = max(schedule.delays) + schedule.late
         last = code.add(self.rows_here.high, code.add(code.mul(self.levels, schedule.skew), most))
+        if self.turns:
+            first, last = code.most(first, self.turns[0]), code.least(last, self.turns[1])
         with (
             code.loop(0, self._num_blocks()) as self.block,
             code.loop(first, last) as turn,

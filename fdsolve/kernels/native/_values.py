@@ -14,11 +14,12 @@ class Values:
     """Operands of a program's operations, moved: kept levels are profiles, and what lives within a level is computed
     again, by the operations that did it.
 
-    `axes` are those of the program's arrays ("" for one that is not the grid's).
+    `axes` are those of the program's arrays ("" for one that is not the grid's). `beside`: the march leaves what lives
+    within a level too, as it leaves kept levels.
     """
 
-    def __init__(self, program: Program, axes: tuple[str, ...]):
-        self.program, self.axes = program, axes
+    def __init__(self, program: Program, axes: tuple[str, ...], beside: bool = False):
+        self.program, self.axes, self.beside = program, axes, beside
         self.kept = {one.name: kept for one, kept in program.state}
         self.stacked: dict[str, None] = {}
         self.again: dict[str, None] = {}
@@ -28,6 +29,11 @@ class Values:
     def levels(self) -> Levels:
         """The levels of the march that are read."""
         return Levels(tuple(self.stacked), self.last)
+
+    def leave(self, name: str) -> None:
+        """Counts an array that the march leaves at each of its levels among those that are read."""
+        self.stacked[name] = None
+        self.last = True
 
     def read(self, operand: Operand, back: Offset) -> Operand:
         """An operand of the operation at the entry that lies `back` from here."""
@@ -43,7 +49,7 @@ class Values:
 
     def _value(self, read: StateRead, back: Offset) -> Operand:
         total = tuple(o + b for o, b in zip(read.offset, back, strict=True))
-        if read.field not in self.kept:
+        if read.field not in self.kept and (read.level or not self.beside):
             if read.level:
                 raise Unserved(f"`{read.field}` is read at levels that are not kept")
             self.again[read.field] = None
@@ -51,7 +57,7 @@ class Values:
         self.stacked[read.field] = None
         self.last |= read.level == 0
         axes = (LEVELS, *(axis for axis in self.axes if axis))
-        level = self.kept[read.field] + read.level
+        level = self.kept.get(read.field, 0) + read.level
         inner = tuple(o for axis, o in zip(self.axes, total, strict=True) if axis)
         turn = 0
         if self.program.wraps:

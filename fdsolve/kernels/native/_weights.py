@@ -1,0 +1,137 @@
+"""Derivatives of rules by what they read, times a cotangent; and the product that several of them share.
+
+The derivatives of κ (u₋₁ − 2u + u₊₁) by its reads are κC, −2κC and κC. Where κ lies in space, the transpose would read
+C and κ at every offset. The product κC, computed once a point, is read there instead.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._tangents import replaced
+from ...stencil import StateRead, Traced, WholeRead, make_traced, make_traced_each
+
+TARGET = WholeRead("cotangent")
+"""Stands for the cotangent of what an operation wrote."""
+PRODUCT = WholeRead("product")
+"""Stands for the product that derivatives of a rule share."""
+_LEAST_SHARED = 8
+"""Derivatives that share a product; for fewer it is not worth an array."""
+
+
+class Weights:
+    """The derivatives of some rules; results are of a dtype."""
+
+    def __init__(self, rules: Sequence[Traced], dtype: np.dtype):
+        self.rules, self.dtype = rules, dtype
+        self._pulls: dict[tuple[Traced, int], Traced] = {}
+        self._shared: dict[tuple[Traced, int], Traced] = {}
+        self._products: dict[Traced, Traced] = {}
+
+    def pull(self, number: int, place: int) -> Traced:
+        """The derivative by an operand times a cotangent, as a rule of what it depends on and of the cotangent."""
+        rule = self.rules[number]
+        if (rule, place) not in self._pulls:
+            numbers = [k for k, one in enumerate(rule.jaxpr.invars) if jnp.issubdtype(one.aval.dtype, jnp.inexact)]
+            reads = [k for k in numbers if isinstance(rule.operands[k], StateRead)]
+            every = list(range(len(rule.operands)))
+            if rule.affine and place in reads:  # the weights of an affine rule depend on no read
+                self._trace(rule, reads, [k for k in every if k not in reads])
+            else:
+                self._trace(rule, [k for k in numbers if not rule.affine or k not in reads], every)
+        return self._pulls[rule, place]
+
+    def shared(self, number: int, place: int) -> Traced:
+        """The same for a read of the state, of the product where it is of one."""
+        return self._shared.get((self.rules[number], place), self.pull(number, place))
+
+    def product(self, number: int) -> Traced:
+        """The product that derivatives of a rule by reads share."""
+        return self._products[self.rules[number]]
+
+    def partial(self, number: int, place: int) -> Traced:
+        """The derivative by an operand itself."""
+        pull = self.pull(number, place)
+        others = tuple(operand for operand in pull.operands if operand != TARGET)
+        at = pull.operands.index(TARGET)
+
+        def run(*values: Any) -> Any:
+            return pull.function(pull.consts)(*values[:at], jnp.ones((), self.dtype), *values[at:])
+
+        specs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype)
+                 for o, v in zip(pull.operands, pull.jaxpr.invars, strict=True) if o != TARGET]  # fmt: skip
+        return make_traced(jax.make_jaxpr(run)(*specs), others, self.dtype)
+
+    def _trace(self, rule: Traced, places: list[int], others: list[int]) -> None:
+        """The derivatives by the operands at some places, as rules of some operands and of the cotangent."""
+
+        def run(cotangent: Any, *values: Any) -> list[Any]:
+            every = [jnp.zeros((), rule.dtype)] * len(rule.operands)
+            for k, value in zip(others, values, strict=True):
+                every[k] = value
+
+            def of(*given: Any) -> Any:
+                return rule.function(rule.consts)(*replaced(every, places, given))
+
+            found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
+            return [lax.convert_element_type(one, self.dtype) for one in found]
+
+        avals = [rule.jaxpr.invars[k].aval for k in others]
+        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+        closed = jax.make_jaxpr(run)(jax.ShapeDtypeStruct((), rule.dtype), *specs)
+        operands = (TARGET, *(rule.operands[k] for k in others))
+        found = make_traced_each(closed, operands, self.dtype)
+        self._pulls |= {(rule, place): one for place, one in zip(places, found, strict=True)}
+        if any(isinstance(rule.operands[k], StateRead) for k in places):
+            self._share(rule, places, closed, operands)
+
+    def _share(self, rule: Traced, places: list[int], closed: jex.ClosedJaxpr, operands: Sequence[Any]) -> None:
+        """Finds the product of derivatives by reads, and those that are of it, and of the cotangent at most."""
+        jaxpr = closed.jaxpr
+        reads = [k for k, place in enumerate(places) if isinstance(rule.operands[place], StateRead)]
+        vary = [v for v, o in zip(jaxpr.invars, operands, strict=True) if o == TARGET or not isinstance(o, WholeRead)]
+        target = jaxpr.invars[0]
+        best: tuple[int, Any] = (_LEAST_SHARED - 1, None)
+        depends = _dependences(jaxpr, vary)
+        for number, eqn in enumerate(jaxpr.eqns):
+            (one, *more) = eqn.outvars
+            fits = not more and one.aval.shape == () and one.aval.dtype == self.dtype
+            if fits and target in depends[one] and len(depends[one]) > 1:
+                within = _dependences(jaxpr, [*vary, one])
+                count = sum(_of(within, jaxpr.outvars[k]) == {one} for k in reads)
+                best = max(best, (count, number), key=lambda pair: pair[0])
+        if best[1] is None:
+            return
+        eqn = jaxpr.eqns[best[1]]
+        (one,) = eqn.outvars
+        info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+        product = jaxpr.replace(outvars=[one], debug_info=info)
+        self._products[rule] = make_traced(jex.ClosedJaxpr(product, closed.consts), tuple(operands), self.dtype)
+        within = _dependences(jaxpr, [*vary, one])
+        eqns = [other for other in jaxpr.eqns if other is not eqn]
+        for k in reads:
+            found = _of(within, jaxpr.outvars[k])
+            if one in found and found <= {one, target}:
+                out = [jaxpr.outvars[k]]
+                rest = jaxpr.replace(invars=[*jaxpr.invars, one], eqns=eqns, outvars=out, debug_info=info)
+                made = make_traced(jex.ClosedJaxpr(rest, closed.consts), (*operands, PRODUCT), self.dtype)
+                self._shared[rule, places[k]] = made
+
+
+def _dependences(jaxpr: jex.Jaxpr, leaves: Sequence[Any]) -> dict[Any, set[Any]]:
+    """Which of some variables each depends on; what lies behind one of them does not count."""
+    found: dict[Any, set[Any]] = {one: {one} for one in leaves}
+    for eqn in jaxpr.eqns:
+        own = set().union(*(_of(found, v) for v in eqn.invars))
+        for one in eqn.outvars:
+            found.setdefault(one, own)
+    return found
+
+
+def _of(found: dict[Any, set[Any]], variable: Any) -> set[Any]:
+    return set() if isinstance(variable, jex.Literal) else found.get(variable, set())
