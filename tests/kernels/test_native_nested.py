@@ -262,7 +262,8 @@ def test_derivatives_of_gradients_through_blocks() -> None:
 def test_the_cotangent_of_a_number_takes_a_few_lanes_a_row() -> None:
     case = two_velocities()
     sums = pulled_of(case.call, Pull(("parameter nu",))).sums
-    assert sums and {one.array.shape for one in sums} == {(150, 16)}
+    assert [one.array.shape for one in sums] == [(150, 16), (150, 37)]
+    assert [sum(box.size for box in one.boxes) for one in sums] == [146 * 16, 2 * 148 + 2 * 33]  # beside walls
 
 
 @pytest.mark.parametrize("adjoint", [None, fd.adjoint.Checkpointed(levels=2)])

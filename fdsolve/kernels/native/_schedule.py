@@ -101,9 +101,8 @@ def _delays_of(program: Program, edges: Sequence[Edge], fewest: int) -> tuple[in
     which are as late as the operation that does most, so that one loop can do both."""
     skew, delays = least_delays(program, edges, fewest)
     operations = program.operations
-    read = {one.array: {(read.field, *read.offset) for read in one.reads} for one in operations}
-    own = {name for name in read if all(not any(offset) for field, *offset in read[name] if field == name)}
-    own -= {field for name, found in read.items() for field, *_ in found if field != name}
+    own = {op.array for op in operations}
+    own -= {read.field for op in operations for read in op.reads if read.field != op.array or any(read.offset)}
     rest = [k for k, one in enumerate(operations) if one.array not in own]
     if not rest or not own & {one.name for one, _ in program.state}:
         return skew, delays
