@@ -20,6 +20,8 @@ LEAST = 8
 """Levels in such a block, however large they are."""
 USUAL, SHORT = 12, 4
 """Levels in blocks whose levels a kernel holds in its cache: about so many, or so few where no more fit."""
+MOST = 32
+"""Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW = 4
 """The part of the room, one of so many, which states before such blocks may fill so that no others are needed."""
 
@@ -65,8 +67,10 @@ def cut_blocks(count: int, state_bytes: int, near: Callable[[int], bool] | None 
     inner = next((size for size in near_lengths(count) if near is not None and near(size)), None)
     if inner is None:
         inner = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
-    few = FEW * (count // inner) * state_bytes <= room
-    return Blocks(count, block, inner, few or 2 * inner >= block)
+    single = FEW * (count // inner) * state_bytes <= room or 2 * inner >= block
+    if not single and block <= MOST and near is not None and near(block):
+        return Blocks(count, block, block, True)  # dearer than short blocks, less so than all steps once more
+    return Blocks(count, block, inner, single)
 
 
 def near_lengths(count: int) -> Iterator[int]:

@@ -192,6 +192,30 @@ def test_few_states_are_pulled_back_by_the_kernel_too(steps: int, near: bool, mo
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("snapshots", [2, 5])
+@pytest.mark.parametrize("periodic", [True, False], ids=["round", "between walls"])
+def test_few_states_of_two_levels_with_a_record(periodic: bool, snapshots: int) -> None:
+    """A wave with a source's record and a coefficient at every point; blocks of levels, and single ones at the end."""
+    steps, axes = 43, {name: fd.Axis(0.0, 1.0, num=num, periodic=periodic) for name, num in (("x", 22), ("y", 17))}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4, num=steps + 1), **axes))
+    u[...] = lambda u, c, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * c * laplacian(u, order=4, at="t-1")
+    if not periodic:
+        u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = 0.0
+    u[[0, 1]] = lambda x, y: jnp.sin(2 * np.pi * x) * jnp.sin(2 * np.pi * y)
+    u[fd.point(x=0.3, y=0.4)] += lambda s: s
+
+    def loss(p: Any, **options: Any) -> Any:
+        return jnp.sum(jnp.sin(fd.solve(u, c=p["c"], s=fd.along(p["s"], "t"), save=fd.final(), **options)["u"]))
+
+    random = np.random.default_rng(3)
+    at = dict(c=jnp.asarray(1 + 0.1 * random.normal(size=(22, 17))), s=jnp.asarray(random.normal(size=steps + 1)))
+    few = dict(kernel="native", adjoint=fd.adjoint.Checkpointed(snapshots=snapshots))
+    full = dict(kernel="slices", adjoint=fd.adjoint.Full())
+    found, expected = (jax.jit(jax.grad(lambda p, o=o: loss(p, **o)))(at) for o in (few, full))
+    for name in at:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-12)
+
+
 def counting(opened: list[int], function: Any) -> Any:
     """`Device.open` that notes for how many states there is to be room."""
 
