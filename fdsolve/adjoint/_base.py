@@ -19,17 +19,18 @@ March = Callable[[Any, Any, Any, int], Any]
 class Quick:
     """A march by a kernel. `by_blocks(constants, carry, first level, number of levels, levels in a block)` is the same
     with a derivative that keeps the carry before each block alone; None where the kernel has none. `near(levels in a
-    block)`: whether that derivative holds the levels of a block in cache."""
+    block, own)`: whether that derivative holds the levels of a block in cache; `own`: and is surely the kernel's own,
+    which takes longer to tell."""
 
     run: March
     by_blocks: Callable[[Any, Any, Any, int, int], Any]
-    near: Callable[[int], bool]
+    near: Callable[..., bool]
 
     def __call__(self, consts: Any, carry: Any, start: Any, count: int) -> Any:
         return self.run(consts, carry, start, count)
 
 
-def nearness(march: March) -> Callable[[int], bool] | None:
+def nearness(march: March) -> Callable[..., bool] | None:
     """Whether a march by a kernel holds the levels of a block in cache; None where it is none."""
     return march.near if isinstance(march, Quick) else None
 

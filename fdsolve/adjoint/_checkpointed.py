@@ -12,7 +12,7 @@ from ._base import AbstractRepeated, March, Step, nearness, show_needs
 from ._fit import Cut, cut_steps
 from ._reversal import Reversal, count_bytes, march_reversibly, plain_march
 from ._storage import AbstractStorage, Device, to_storage
-from ._twolevel import Nested, block_length, cut_blocks, march_nested
+from ._twolevel import Nested, block_length, cut_blocks, march_nested, show_blocks, two_level_room
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,11 @@ class Checkpointed(AbstractRepeated):
     ) -> Any:
         run = quick or plain_march(step)
         leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
-        if self.levels == 2:
-            out = march_nested(Nested(run, form, cut_blocks(count, count_bytes(carry), nearness(run))), leaves)
-            return jax.tree.unflatten(jax.tree.structure(carry), out)
         size = count_bytes(carry)
+        if self.levels == 2:
+            cut = cut_blocks(count, size, nearness(run), two_level_room(count, size))
+            out = march_nested(Nested(run, form, cut), leaves)
+            return jax.tree.unflatten(jax.tree.structure(carry), out)
         states, place = self.num_states(count, size), self._storage()
         if states >= count and isinstance(place, Device):
             return run(consts, carry, start, count)
@@ -102,9 +103,10 @@ class Checkpointed(AbstractRepeated):
     def describe(self, count: int, state_bytes: int) -> str:
         if self.levels == 2:
             block = block_length(count)
+            more = show_blocks(count, state_bytes, two_level_room(count, state_bytes))
             return (
                 f"{self!r}: keeps {count // block} states of {count}, {count // block * state_bytes} bytes, and what "
-                f"{block} steps need, {show_needs(block, state_bytes)}; every step is computed once more"
+                f"{block} steps need, {show_needs(block, state_bytes)}; every step is computed once more{more}"
             )
         states = self.num_states(count, state_bytes)
         if states >= count and isinstance(self._storage(), Device):

@@ -8,7 +8,7 @@ from ._base import AbstractRepeated, March, Step
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
 from ._reversal import count_bytes
-from ._twolevel import NEAR, cut_blocks
+from ._twolevel import NEAR, show_blocks
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
@@ -47,12 +47,7 @@ class Fitted(AbstractRepeated):
     def describe(self, count: int, state_bytes: int) -> str:
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)
-        made = cut_blocks(count, state_bytes)
-        near = cut_blocks(count, state_bytes, lambda size: True, self.memory // 2)
-        kept = " or ".join(dict.fromkeys(str(one.kept) for one in (near, made)))
-        times = "once" if made.single and near.single else "at most twice"
-        blocks = f"; a kernel that goes back by blocks itself keeps {kept} and computes steps again {times}"
-        more = blocks if detect_platform() == "cpu" and count >= 2 * made.inner > 2 else ""
+        more = show_blocks(count, state_bytes, self.memory // 2)
         return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}{more}"
 
 

@@ -149,7 +149,7 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
     between = cut.kept * size
     if not task.once or not isinstance(task.storage, Device) or between > task.rooms[1]:
         return None
-    if between + bytes_kept(task, leaves, moving, cut.again) > task.rooms[1] + task.rooms[1] // 16:
+    if between + bytes_kept(task, leaves, moving, min(cut.block, 2 * cut.again)) > task.rooms[1] + task.rooms[1] // 16:
         return None
     made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
@@ -162,7 +162,7 @@ def _by_near_blocks(task: Reversal) -> Reversal:
         return task
     for size in near_lengths(cut.count):
         made = Cut(cut.count, size, min(cut.states, -(-cut.count // size)))
-        if cut.count >= 4 * size and made.recomputed < cut.recomputed and near(size):
+        if cut.count >= 4 * size and made.recomputed < cut.recomputed and near(size, own=True):
             return replace(task, cut=made, near=True)
     return task
 

@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from .._tangents import moves, replaced
+from ..kernels import detect_platform
 from ._base import March, Quick
 
 NEAR = 2**24
@@ -64,13 +65,30 @@ def cut_blocks(count: int, state_bytes: int, near: Callable[[int], bool] | None 
     `room` are bytes for the states between them.
     """
     block = block_length(count)
-    inner = next((size for size in near_lengths(count) if near is not None and near(size)), None)
-    if inner is None:
-        inner = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
-    single = FEW * (count // inner) * state_bytes <= room or 2 * inner >= block
-    if not single and block <= MOST and near is not None and near(block):
-        return Blocks(count, block, block, True)  # dearer than short blocks, less so than all steps once more
-    return Blocks(count, block, inner, single)
+    usual = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
+    inner = next((size for size in near_lengths(count) if near is not None and near(size)), usual)
+    if 2 * inner >= block or FEW * (count // inner) * state_bytes <= room:
+        return Blocks(count, block, inner, True)
+    # Longer blocks are dearer than short ones, less so than all steps once more.
+    long = block if block <= MOST and near is not None and near(block) else usual
+    return Blocks(count, block, long, True) if 2 * long >= block else Blocks(count, block, inner, False)
+
+
+def two_level_room(count: int, state_bytes: int) -> int:
+    """The room for states before blocks of about √count steps, and of those within one of them."""
+    block = block_length(count)
+    return FEW * (count // block + block) * state_bytes
+
+
+def show_blocks(count: int, state_bytes: int, room: int = 0) -> str:
+    """What the plan prints of blocks that a kernel goes back through itself, whatever of them lies near."""
+    if detect_platform() != "cpu" or count < 2 * LEAST:
+        return ""
+    nears = (lambda size: True, lambda size: size <= SHORT + 2, None)
+    made = [cut_blocks(count, state_bytes, near, room) for near in nears]
+    kept = " or ".join(dict.fromkeys(str(one.kept) for one in made))
+    times = "once" if all(one.single for one in made) else "once or twice"
+    return f"; a kernel that goes back by blocks itself keeps {kept} and computes steps again {times}"
 
 
 def near_lengths(count: int) -> Iterator[int]:

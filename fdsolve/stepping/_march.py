@@ -233,10 +233,11 @@ def _by_adjoint(
             return None
         return _marched(kernel, call, consts[0], carry, start)
 
-    def near(block: int) -> bool:
-        """Whether the kernel holds the levels of a block in cache while it goes back through them."""
+    def near(block: int, own: bool = False) -> bool:
+        """Whether the kernel holds the levels of a block in cache while it goes back through them; `own`: surely by a
+        derivative of its own."""
         kernel = march_kernel(structure, segment)
-        call = replace(_march_call(structure, segment, axes, block, block), near=True)
+        call = replace(_march_call(structure, segment, axes, block, block), near=True, own=own)
         return kernel is not None and kernel.blocks and kernel.refusal(call) is None
 
     quick = Quick(run, by_blocks, near)

@@ -212,8 +212,9 @@ class _Transpose:
             alone = isinstance(key[0], WholeRead) or (timed and len(key[0].axes) == 1)  # one number for all points
             if largest is not None and alone and largest.box.shape[-1] >= LANES:
                 cells.remove(largest)
-                largest, *around = split_around([largest], inner)
-                cells += around
+                middle, *around = split_around([largest], inner)
+                if middle.box.shape[-1] >= LANES:
+                    largest, cells = middle, [*cells, *around]
                 folded = replace(array, shape=(*array.shape[:-1], LANES), lower=(*array.lower[:-1], 0),
                                  upper=(*array.upper[:-1], 0))  # fmt: skip
                 sums.append(Sum(key[0], folded, (_in_lanes(largest.box),), timed))

@@ -35,7 +35,10 @@ FEW_BYTES = 2**22
 def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
     reason = refusal(call)
-    if reason is None and call.near and not lies_near(replace(call, steps=call.block, block=0, near=False)):
+    block = replace(call, steps=call.block, block=0, near=False, own=False)
+    if reason is None and call.own:
+        reason = refusal(block, Pull(()))
+    if reason is None and call.near and not lies_near(block):
         return "the levels of a block do not lie in cache while it is gone back through"
     return reason
 

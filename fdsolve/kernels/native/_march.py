@@ -56,7 +56,7 @@ def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
 
 def one_level(call: MarchCall) -> MarchCall:
     """The call that all marches of the same levels share."""
-    return replace(call, steps=1, block=0, near=False)
+    return replace(call, steps=1, block=0, near=False, own=False)
 
 
 @lru_cache(maxsize=256)

@@ -97,14 +97,14 @@ def make_schedule(program: Program) -> Schedule:
 
 
 def _delays_of(program: Program, edges: Sequence[Edge], fewest: int) -> tuple[int, tuple[int, ...]]:
-    """The least skew along rows, and delays: the least but of operations on arrays that nothing else reads (sums),
-    which are as late as the operation that does most, so that one loop can do both."""
+    """The least skew along rows, and delays: the least but of a transpose's operations on arrays that nothing else
+    reads (sums), which are as late as the operation that does most, so that one loop can do both."""
     skew, delays = least_delays(program, edges, fewest)
     operations = program.operations
     own = {op.array for op in operations}
     own -= {read.field for op in operations for read in op.reads if read.field != op.array or any(read.offset)}
     rest = [k for k, one in enumerate(operations) if one.array not in own]
-    if not rest or not own & {one.name for one, _ in program.state}:
+    if program.direction > 0 or not rest or not own & {one.name for one, _ in program.state}:
         return skew, delays
     main = max(rest, key=lambda k: operations[k].box.size)
     late = delays[main]

@@ -72,14 +72,16 @@ class Slabs:
 def lies_near(call: MarchCall) -> bool:
     """Whether the levels of a march of few steps stay in cache while cotangents are pulled past them.
 
-    This is said of the march alone: its transpose is taken to reach as far, and to need as many rows.
+    This is said of the march alone: its transpose is taken to reach as far, and to need as many rows of all arrays.
     """
     forth, steps = layout_of(call), call.steps
-    schedule, threads = forth.schedule, _threads(forth)
+    if axes_of(call)[0] == "":
+        return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
+    schedule, threads = forth.schedule, _threads(forth, forth.halo(steps))
     rows = 2 * (schedule.skew * (steps - 1) + max(schedule.delays) + 1)
-    levels = len(forth.program.state) * (1 << (rows - 1).bit_length()) + 2 * sum(schedule.rings.values())
+    levels = len(forth.program.arrays) * (1 << (rows - 1).bit_length()) + 2 * sum(schedule.rings.values())
     room = shared_cache() // (4 * threads) * (1 if steps > SHORT else 2)
-    return _fits(call, forth, forth.halo(steps)) and levels * steps * forth.ring_pitch() <= room
+    return _goes_round(forth, forth.halo(steps), steps) and levels * steps * forth.ring_pitch() <= room
 
 
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
@@ -90,10 +92,11 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     except Unserved:
         return None
     steps, names = call.steps, pulled_of(call, pull).levels.names
-    threads, reads = _threads(forth), list(_level_reads(back, forth))
+    reads = list(_level_reads(back, forth)) if axes_of(call)[0] else []
     wide = back.halo(steps) + max((abs(read.row) for read in reads), default=0)
-    if not names or not _fits(call, forth, wide):
+    if not reads or not _goes_round(forth, wide, steps):
         return None
+    threads = _threads(forth, wide)
     cuts = {strip: _distances(forth, back, reads, names, steps, strip) for strip in STRIPS}
     strip = max(one for one in cuts if cuts[one][1] == cuts[1][1])
     late, rows = cuts[strip]
@@ -108,16 +111,16 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     return Slabs(threads, threads, share, wide, rows, before, before + height + max(stop), strip, late)
 
 
-def _threads(layout: Layout) -> int:
-    return num_threads() if prod(layout.program.arrays[0].shape) >= SMALL else 1
+def _threads(forth: Layout, wide: int) -> int:
+    """As many threads as have slabs high enough for so many rows beside them."""
+    size = forth.size(0)
+    few = prod(forth.program.arrays[0].shape) < SMALL
+    return 1 if few else max(1, min(num_threads(), size // max(2 * MAX_REACH, 4 * wide)))
 
 
-def _fits(call: MarchCall, forth: Layout, wide: int) -> bool:
-    """Whether each thread has a slab high enough for so many rows beside it."""
-    size, threads = forth.size(0), _threads(forth)
-    if axes_of(call)[0] == "" or (forth.program.wraps and wide + forth.halo(call.steps) > size):
-        return False
-    return threads == 1 or size >= threads * max(2 * MAX_REACH, 4 * wide)
+def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
+    """Whether rows that are counted round are enough for so many beside a slab."""
+    return not forth.program.wraps or wide + forth.halo(steps) <= forth.size(0)
 
 
 @lru_cache(maxsize=256)
