@@ -192,6 +192,24 @@ def test_few_states_are_pulled_back_by_the_kernel_too(steps: int, near: bool, mo
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
 
 
+def test_where_the_kernel_has_no_transpose_few_states_are_few() -> None:
+    """A rule on a part of a periodic axis: blocks that the portable kernel takes are not those that lie in cache."""
+    u = fd.Field(
+        "u",
+        fd.Grid(t=fd.Time(0.0, 0.5, num=97), x=fd.Axis(0.0, 1.0, num=60, periodic=True), y=fd.Axis(0.0, 1.0, num=50)),
+    )
+    u[...] = lambda u, k: u["t-1"] + 0.1 * k * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"]) * u["t-1"]
+    u[dict(t=slice(1, None), x=slice(10, 20))] = lambda u: 0.9 * u["t-1"] ** 2
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+
+    def loss(k: Any) -> Any:
+        few = fd.adjoint.Checkpointed(snapshots=6)
+        return jnp.sum(jnp.sin(fd.solve(u, k=k, save=fd.final(), kernel="native", adjoint=few)["u"]))
+
+    made = jax.jit(jax.grad(loss)).lower(0.3).compile()
+    assert made.memory_analysis().temp_size_in_bytes < 30 * 60 * 50 * 8
+
+
 @pytest.mark.parametrize("snapshots", [2, 5])
 @pytest.mark.parametrize("periodic", [True, False], ids=["round", "between walls"])
 def test_few_states_of_two_levels_with_a_record(periodic: bool, snapshots: int) -> None:

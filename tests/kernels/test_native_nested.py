@@ -127,6 +127,17 @@ def along_time_in_space() -> Case:
     return case_of(u, s=s, q=q, a=0.3, c=1.0 + 0.1 * normal(9, 6, 18))
 
 
+def narrow() -> Case:
+    """A wide stencil by a number in few columns: where all its reads act there are fewer of them than lanes."""
+    u = fd.Field("u", grid(12, 0.01, x=axis(150), y=axis(24)))
+    u[...] = lambda u: 0.9 * u["t-1"]
+    u[dict(x=slice(4, -4), y=slice(4, -4))] = lambda u, k: (
+        0.9 * u["t-1"] + k * sum(0.01 / o * (u["t-1", f"x{o:+d}"] - u["t-1", f"y{o:+d}"]) for o in (-4, -1, 2, 4))
+    )
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    return case_of(u, k=0.3)
+
+
 def by_stages() -> Case:
     """A Runge–Kutta step of three stages, a coefficient at every point, walls of two kinds, a source beside it."""
     u = fd.Field("u", grid(12, 0.001, x=axis(150), y=axis(24)))
@@ -158,6 +169,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "in space": in_space,
     "on a line": on_a_line,
     "round": wide,
+    "narrow": narrow,
     "by stages": by_stages,
     "round and tall": round_and_tall,
 }
