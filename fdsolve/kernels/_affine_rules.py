@@ -17,10 +17,10 @@ from ._level import Arrays
 _ANALYTIC = frozenset(
     {
         "add", "add_any", "sub", "mul", "div", "neg", "pow", "integer_pow", "square", "sqrt", "rsqrt", "cbrt", "exp",
-        "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
-        "logistic", "erf", "erfc", "convert_element_type", "broadcast_in_dim", "reshape", "squeeze", "expand_dims",
-        "slice", "concatenate", "transpose", "rev", "reduce_sum", "reduce_prod", "dot_general", "cumsum", "copy",
-        "copy_p", "real", "imag", "conj", "complex", "pad", "split", "symbolic_zeros",
+        "one_minus_square", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin",
+        "acos", "atan", "logistic", "erf", "erfc", "convert_element_type", "broadcast_in_dim", "reshape", "squeeze",
+        "expand_dims", "slice", "concatenate", "transpose", "rev", "reduce_sum", "reduce_prod", "dot_general",
+        "cumsum", "copy", "copy_p", "real", "imag", "conj", "complex", "pad", "split", "symbolic_zeros",
     }
 )  # fmt: skip
 _CALLS = frozenset({"jit", "pjit", "closed_call", "custom_jvp_call"})

@@ -17,7 +17,8 @@ _ELEMENTWISE = frozenset(
     {
         "add", "sub", "mul", "div", "rem", "max", "min", "neg", "abs", "sign", "exp", "exp2", "log", "log1p", "expm1",
         "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "sqrt",
-        "rsqrt", "cbrt", "pow", "integer_pow", "logistic", "erf", "floor", "ceil", "round", "square", "is_finite",
+        "rsqrt", "cbrt", "pow", "integer_pow", "logistic", "erf", "floor", "ceil", "round", "square",
+        "one_minus_square", "is_finite",
         "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor", "convert_element_type", "real", "imag", "conj",
         "complex", "stop_gradient", "copy", "select_n", "clamp", "add_any", "nextafter",
     }

@@ -140,7 +140,8 @@ def test_every_primitive_is_tried() -> None:
     tried = [jaxpr_of(f, [real, real]) for f in (*EXACT.values(), *REAL.values(), *(f for f, _ in JUDGED.values()))]
     tried += [jaxpr_of(f, [whole, whole]) for f in WHOLE.values()]
     names = {eqn.primitive.name for closed in tried for eqn in closed.jaxpr.eqns}
-    assert set(_scalar._RULES) - names == {"add_any"}  # what only derivatives of rules are made of
+    # What only derivatives of rules are made of; that of tanh is 1 − x² with newer versions of JAX.
+    assert set(_scalar._RULES) - names == {"add_any", "one_minus_square"}
 
 
 @pytest.mark.parametrize(

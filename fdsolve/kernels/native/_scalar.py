@@ -203,6 +203,14 @@ def _integer_power(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     return scalars.builder.fdiv(one, result, flags=_FLAGS) if power < 0 else result
 
 
+def _one_minus_square(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
+    """(1 − x)(1 + x), which loses nothing near 1; newer versions of JAX differentiate tanh so."""
+    (a,) = given
+    one = ir.Constant(a.type, 1.0 if _is_float(a) else 1)
+    sides = [_RULES[name](scalars, eqn, [one, a]) for name in ("sub", "add")]
+    return _RULES["mul"](scalars, eqn, sides)
+
+
 def _select(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     which, *cases = given
     builder, result = scalars.builder, cases[0]
@@ -322,6 +330,7 @@ _RULES: dict[str, Emit] = {
     "neg": _negate,
     "not": _not,
     "square": lambda scalars, eqn, given: _RULES["mul"](scalars, eqn, [given[0], given[0]]),
+    "one_minus_square": _one_minus_square,
     "sign": _sign,
     "integer_pow": _integer_power,
     "select_n": _select,
