@@ -107,13 +107,10 @@ class Addresses:
             at = code.round_up(code.add(free, code.mul(count, self.entry * len(self.slots.private))), APART)
         for one in self.program.arrays:
             left = self.slots.leaves and one.name in self.slots.private
-            if left:
-                table, free = free, code.add(free, code.mul(count, self.entry))
-                first = self.most_kept - self.kept.get(one.name, 0)
-                code.store(code.add(table, first * self.entry), scratch, self.slots.private_at(one.name))
-            else:
-                table = code.table(code.mul(count, self.entry // 8))
+            table = free if left else code.table(code.mul(count, self.entry // 8))
             self.tables[one.name] = table
+            if left:
+                free = self._leave_table(one.name, table, count)
             pitches, start = layout.pitches(one.name), layout.start(one.name)
             inside = start - one.lower[0] * pitches[0]  # of a row, to index 0
             for behind in range(self.kept.get(one.name, 0)):
@@ -144,6 +141,12 @@ class Addresses:
             at = code.add(at, code.mul(self.levels, code.mul(rows, pitch)))
         if self.slots.leaves:
             code.store(code.round_up(at, APART), scratch)
+
+    def _leave_table(self, name: str, table: Number, count: Number) -> Number:
+        """Says in the scratch where a table stands that a pull reads; the first address behind it."""
+        first = self.most_kept - self.kept.get(name, 0)
+        self.code.store(self.code.add(table, first * self.entry), self.scratch, self.slots.private_at(name))
+        return self.code.add(table, self.code.mul(count, self.entry))
 
     def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
         """The entries of levels that stand where those `depth` before stood; the first address beside them."""

@@ -165,15 +165,10 @@ class _Transpose:
             for term in cell.terms:
                 operands: dict[Operand, Any] = {}
                 target = self._target(term, self._here)
-                run, named = self._taken(self.weights.product(number), self._here, operands, {TARGET: target})
-                order = tuple(operands)
-
-                def product(*values: Any, run: Any = run, named: Any = named, order: Any = order) -> Any:
-                    known = dict(zip(order, values, strict=True))
-                    return run(*(known[o] for o in named))
-
-                closed = jax.make_jaxpr(product)(*[jax.ShapeDtypeStruct((), operands[o]) for o in order])
-                rule = make_traced(closed, order, self.source.dtype)
+                product = self.weights.product(number)
+                named = self._taken(product, self._here, operands, {TARGET: target})[1]
+                closed = jex.ClosedJaxpr(product.jaxpr, list(product.consts))
+                rule = make_traced(closed, tuple(named), self.source.dtype)
                 found.append(Operation(_product_name(number), cell.box, rule, None))
         return found
 

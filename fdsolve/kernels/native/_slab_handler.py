@@ -29,10 +29,22 @@ from ._layout import (
 from ._scalar import I32, I64
 
 Pair = tuple[Any, Any]
-SLAB_SETTINGS = ("begin", "steps", "again", "place", "parts", "threads", "share", "wide", "rows", "before", "turns",
-                 "strip", "late")  # fmt: skip
+SLAB_SETTINGS = (
+    "begin",
+    "steps",
+    "again",
+    "place",
+    "parts",
+    "share",
+    "wide",
+    "rows",
+    "before",
+    "turns",
+    "strip",
+    "late",
+)
 """The entries of the i32 array of settings: the first level, how many there are, how many are computed again, from
-which of the states kept; and what `Slabs` says. """
+which of the states kept; and what `Slabs` says."""
 _SLAB = ("before", "turns", "strip", "late")
 """Those that stand in front of the control block of the march."""
 
@@ -58,9 +70,9 @@ def write_slab_handler(
     scratch = code.round_up(data_of(code, results, count), LINE)
     share = code.mul(values["share"], LINE)
     last = code.add(values["begin"], code.sub(values["steps"], 1))
-    entries = ((0, NEXT), (0, DONE), (values["threads"], HOLDERS), (values["parts"], PARTS), (0, WORKERS),
+    entries = ((0, NEXT), (0, DONE), (values["parts"], HOLDERS), (values["parts"], PARTS), (0, WORKERS),
                (last, START), (values["steps"], LEVELS), (share, SHARE), (scratch, SCRATCH),
-               (code.add(scratch, code.mul(share, values["threads"])), HALOS), (values["begin"], BASE))  # fmt: skip
+               (code.add(scratch, code.mul(share, values["parts"])), HALOS), (values["begin"], BASE))  # fmt: skip
     for value, at in entries:
         code.store(value, control, at)
     for k, name in enumerate(_SLAB):
@@ -71,7 +83,7 @@ def write_slab_handler(
         code.store(value, march, at)
     _fill_pointers(code, control, march, arguments, results, values["place"], layouts[1], slots, shared)
     save_halos(code, control, values["parts"], values["steps"], layouts[0], slots[0])
-    run_tiles(code, frame, control, task, worker, values["threads"], values["parts"])
+    run_tiles(code, frame, control, task, worker, values["parts"], values["parts"])
     code.builder.ret(ir.Constant(I64, 0))
     return code.function.name
 

@@ -54,12 +54,11 @@ SHORT = 4
 
 @dataclass(frozen=True)
 class Slabs:
-    """How many slabs and threads, and lines of a thread's scratch; the rows beside a slab, and rows of the rings of its
-    levels; how many turns begin before its first row and how many there are, of which a strip is done at a time; and
-    by how many turns the pull comes late."""
+    """How many slabs, one for each thread, and lines of a thread's scratch; the rows beside a slab, and rows of the
+    rings of its levels; how many turns begin before its first row and how many there are, of which a strip is done at
+    a time; and by how many turns the pull comes late."""
 
     parts: int
-    threads: int
     share: int
     wide: int
     rows: int
@@ -108,7 +107,7 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     start, stop = zip(_turns(forth, steps, wide, 0), _turns(back, steps, 0, late), strict=True)
     before, height = max(start), -(-forth.size(0) // threads)
     share = (share + tables + 8 * APART) // LINE
-    return Slabs(threads, threads, share, wide, rows, before, before + height + max(stop), strip, late)
+    return Slabs(threads, share, wide, rows, before, before + height + max(stop), strip, late)
 
 
 def _threads(forth: Layout, wide: int) -> int:
@@ -204,7 +203,7 @@ def pull_slabs(
     halos = 2 * slabs.parts * back.halo(call.steps) * back.halo_rows()
     settings = (begin, call.steps, steps, place, *(getattr(slabs, name) for name in SLAB_SETTINGS[4:]))
     results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in given]
-    scratch = jax.ShapeDtypeStruct(((slabs.share * slabs.threads + 1) * LINE + halos,), np.uint8)
+    scratch = jax.ShapeDtypeStruct(((slabs.share * slabs.parts + 1) * LINE + halos,), np.uint8)
     run_target = jax.ffi.ffi_call(
         target,
         (*results, scratch),
