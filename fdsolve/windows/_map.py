@@ -117,14 +117,14 @@ def _evaluate(
     program: MapProgram, patch: Patch, source: jax.Array, origin: tuple[int, ...], consts: tuple[Any, ...]
 ) -> jax.Array:
     """A patch's function at all windows of its box, zero where it is not meant; `source` is cut from the array."""
-    rule, box, geometry = program.rules[patch.function], patch.box, program.geometry
+    rule, box = program.rules[patch.function], patch.box
     function = rule.function(consts)
     held = None if patch.whole else member_mask(patch)
     if isinstance(rule, WholeWindow):
         value = _evaluate_whole(program, source, origin, box, function)
     else:
         reads = _reads(rule)
-        taken = {r: window_slice(geometry, source, box, r.offset, origin) for r in farthest_first(reads)}
+        taken = _take(program, source, box, origin, farthest_first(reads))
         values = [taken[read] for read in reads]
         flags = [(True,) * box.ndim] * len(values)
         if held is None or not values:
@@ -145,6 +145,18 @@ def place_of(geometry: Geometry, window: tuple[Any, ...], offset: tuple[int, ...
     """The index in the padded array of the entry at an offset from a window's centre."""
     parts = zip(window, geometry.first, geometry.strides, offset, geometry.zeros, strict=True)
     return tuple(first + p * stride + o + low for p, first, stride, o, (low, _) in parts)
+
+
+def _take(
+    program: MapProgram, source: jax.Array, box: Box, origin: tuple[int, ...], reads: list[ProfileRead]
+) -> dict[ProfileRead, jax.Array]:
+    """What is read at all windows of a box, from what was cut out for them."""
+    geometry = program.geometry
+    if len(program.patches) == 1 or any(stride != 1 for stride in geometry.strides):
+        return {read: window_slice(geometry, source, box, read.offset, origin) for read in reads}
+    here = Box.of_shape(box.shape).shift(tuple(-o for o in origin))
+    boxes = [here.shift(place_of(geometry, box.start, read.offset)) for read in reads]
+    return dict(zip(reads, cut_boxes(source, boxes, part=True), strict=True))
 
 
 def window_slice(

@@ -77,3 +77,27 @@ def test_gradients_are_central_differences(kind: type, case: Case) -> None:
         expected[index] = (pair[0] - pair[1]) / (2 * step)
     case.array = base
     assert_allclose(gradient, expected, rtol=2e-6, atol=2e-7)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=6)
+def test_gradients_of_many_regions_are_transposes(seed: int) -> None:
+    """Regions that overlap, on one to three axes, by a dot product; and the same with a batch of arrays."""
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(1, 4))
+    shape, size = tuple(map(int, rng.integers(5, 12, ndim))), tuple(map(int, rng.choice([1, 3, 5], ndim)))
+    windows = fd.kmap(kernel_size=size, padding="same", relative=True)
+    for k in range(int(rng.integers(2, 6))):
+        offsets = [tuple(int(rng.integers(-(s // 2), s // 2 + 1)) for s in size) for _ in range(3)]
+        starts = [int(rng.integers(0, n - 1)) for n in shape]
+        key = tuple(slice(a, int(rng.integers(a + 1, n + 1))) for a, n in zip(starts, shape, strict=True))
+        windows[key if k else ...] = lambda x, k=k, offsets=offsets: sum(np.cos(k) * x[o] ** 2 for o in offsets)
+    at, along, cotangent = (rng.normal(size=shape) for _ in range(3))
+    moved = jax.jvp(windows, (at,), (along,))[1]
+
+    def pull(a: jax.Array) -> jax.Array:
+        return jax.vjp(windows, a)[1](cotangent)[0]
+
+    room = 1e-13 * np.linalg.norm(moved) * np.linalg.norm(cotangent)
+    assert abs(np.vdot(moved, cotangent) - np.vdot(along, pull(at))) <= room
+    assert_allclose(jax.vmap(pull)(np.stack([at, along])), np.stack([pull(at), pull(along)]), **CLOSE)
