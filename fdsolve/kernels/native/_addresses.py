@@ -9,7 +9,23 @@ from llvmlite import ir
 from ...planning import Extent
 from ._bundles import Bundle
 from ._code import VOID, Code, Number
-from ._layout import APART, BASE, BLOCK, HALOS, LEVELS, LINE, PARTS, POINTERS, ROWS, START, STORED, WIDE, Layout, Slots
+from ._layout import (
+    APART,
+    BASE,
+    BLOCK,
+    FALL,
+    HALOS,
+    LEVELS,
+    LINE,
+    PARTS,
+    POINTERS,
+    ROWS,
+    START,
+    STORED,
+    WIDE,
+    Layout,
+    Slots,
+)
 from ._operands import LEVELS as LEVEL_AXIS
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
@@ -126,7 +142,10 @@ class Addresses:
             if self.blocks is not None:
                 at = self._in_place(one.name, self.blocks.depths[one.name], at, halo)
                 continue
-            rows: Number = code.load(self.control, ROWS) if left else self.schedule.rings[one.name]
+            if left:
+                at = self._leave_rings(one.name, table, at)
+                continue
+            rows = self.schedule.rings[one.name]
             with code.loop(1, code.add(self.levels, 1)) as level:
                 base = self._aligned(code.add(at, code.mul(code.sub(level, 1), code.mul(rows, pitch))))
                 self._put(table, level, (base, base, base), code.sub(rows, 1), (pitch, *inner))
@@ -147,6 +166,19 @@ class Addresses:
         first = self.most_kept - self.kept.get(name, 0)
         self.code.store(self.code.add(table, first * self.entry), self.scratch, self.slots.private_at(name))
         return self.code.add(table, self.code.mul(count, self.entry))
+
+    def _leave_rings(self, name: str, table: Number, at: Number) -> Number:
+        """The entries of levels that a pull reads, the first one last: its ring has most rows; the address behind."""
+        code, layout, free = self.code, self.layout, self.code.table(1)
+        rows, fall, pitch = code.load(self.control, ROWS), code.load(self.control, FALL), layout.ring_pitch()
+        code.store(at, free)
+        with code.loop(1, code.add(self.levels, 1)) as level:
+            least = code.most(code.sub(rows, code.mul(code.sub(level, 1), fall)), self.schedule.rings[name])
+            count, at = code.power_of_two(least), code.load(free)
+            base = self._aligned(at)
+            self._put(table, level, (base, base, base), code.sub(count, 1), (pitch, *layout.inner_pitches()))
+            code.store(code.add(at, code.mul(count, pitch)), free)
+        return code.load(free)
 
     def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
         """The entries of levels that stand where those `depth` before stood; the first address beside them."""

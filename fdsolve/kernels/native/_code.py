@@ -98,6 +98,11 @@ class Code:
             return -(-a // multiple) * multiple
         return self.builder.and_(self.add(a, multiple - 1), ir.Constant(I64, -multiple))
 
+    def power_of_two(self, a: Number) -> Any:
+        """The least power of two from a ≥ 1 on."""
+        zeros = self.builder.ctlz(self.value(self.sub(a, 1)), ir.Constant(BOOL, False))
+        return self.builder.shl(ir.Constant(I64, 1), self.builder.sub(ir.Constant(I64, 64), zeros))
+
     def address(self, pointer: Any) -> Any:
         """A pointer as a number."""
         return self.builder.ptrtoint(pointer, I64)

@@ -17,16 +17,18 @@ APART = 256
 """Bytes; rows of rings lie multiples of it apart. A store whose address ends in the same 12 bits as that of a load a
 little behind it keeps the load waiting, so rows must not lie just before others (modulo 4096)."""
 
-NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, BLOCK, WIDE, ROWS, WIDTH = (
+NEXT, DONE, HOLDERS, PARTS, WORKERS, START, LEVELS, SCRATCH, SHARE, HALOS, BASE, STORED, BLOCK, WIDE, ROWS, FALL = (
     8 * k for k in range(16)
 )
+WIDTH = 8 * 16
 """Entries of the control block of a pass, in bytes: tiles taken and done, who holds the block, …
 
 The first level of all passes has number BASE, and so many levels are STORED from there on, or states before blocks of
-BLOCK levels. Tiles are WIDE rows wider on both sides than their own part; rings of levels that are left for a pull have
-so many ROWS. Blocks of the second axis have a WIDTH.
+BLOCK levels. Tiles are WIDE rows wider on both sides than their own part; the ring of the first level that is left for
+a pull has at least so many ROWS, that of each further one may FALL short of the one before by so many. Blocks of the
+second axis have a WIDTH.
 """
-POINTERS = 8 * 16
+POINTERS = 8 * 17
 """Where the control block's table of pointers starts: state, shared arrays."""
 
 

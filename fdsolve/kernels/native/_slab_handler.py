@@ -9,6 +9,7 @@ from ._handler import answer_metadata, data_of, first_of, kept_of, run_tiles, sa
 from ._layout import (
     BASE,
     DONE,
+    FALL,
     HALOS,
     HOLDERS,
     LEVELS,
@@ -38,6 +39,7 @@ SLAB_SETTINGS = (
     "share",
     "wide",
     "rows",
+    "fall",
     "before",
     "turns",
     "strip",
@@ -79,7 +81,8 @@ def write_slab_handler(
         code.store(values[name], control, second + 8 * k)
     march = code.add(control, second + 8 * len(_SLAB))
     for value, at in ((values["parts"], PARTS), (values["begin"], START), (values["again"], LEVELS),
-                      (values["begin"], BASE), (values["wide"], WIDE), (values["rows"], ROWS)):  # fmt: skip
+                      (values["begin"], BASE), (values["wide"], WIDE), (values["rows"], ROWS),
+                      (values["fall"], FALL)):  # fmt: skip
         code.store(value, march, at)
     _fill_pointers(code, control, march, arguments, results, values["place"], layouts[1], slots, shared)
     save_halos(code, control, values["parts"], values["steps"], layouts[0], slots[0])

@@ -48,20 +48,22 @@ from ._tile import TileWriter
 
 STRIPS = (1, 2, 4, 8)
 """Turns of the march, and then of the pull, at a time: the more, the less often one stops for the other."""
-SHORT = 4
-"""Levels of which so few may fill more of the cache."""
+MORE = 1.25
+"""So much more room rings may take for longer strips."""
 
 
 @dataclass(frozen=True)
 class Slabs:
-    """How many slabs, one for each thread, and lines of a thread's scratch; the rows beside a slab, and rows of the
-    rings of its levels; how many turns begin before its first row and how many there are, of which a strip is done at
-    a time; and by how many turns the pull comes late."""
+    """How many slabs, one for each thread, and lines of a thread's scratch; the rows beside a slab; at least how many
+    the ring of its first level has, and by how many that of each further one may fall short of the one before; how
+    many turns begin before its first row and how many there are, of which a strip is done at a time; and by how many
+    turns the pull comes late."""
 
     parts: int
     share: int
     wide: int
     rows: int
+    fall: int
     before: int
     turns: int
     strip: int
@@ -72,15 +74,17 @@ def lies_near(call: MarchCall) -> bool:
     """Whether the levels of a march of few steps stay in cache while cotangents are pulled past them.
 
     This is said of the march alone: its transpose is taken to reach as far, and to need as many rows of all arrays.
+    It may need more by half, which is why less of the cache is counted on than `cut_slabs` may fill.
     """
     forth, steps = layout_of(call), call.steps
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
     schedule, threads = forth.schedule, _threads(forth, forth.halo(steps))
+    names = [one.name for one in forth.program.arrays]
     rows = 2 * (schedule.skew * (steps - 1) + max(schedule.delays) + 1)
-    levels = len(forth.program.arrays) * (1 << (rows - 1).bit_length()) + 2 * sum(schedule.rings.values())
-    room = shared_cache() // (4 * threads) * (1 if steps > SHORT else 2)
-    return _goes_round(forth, forth.halo(steps), steps) and levels * steps * forth.ring_pitch() <= room
+    planes = sum(_ring_rows(forth, names, steps, rows, 2 * schedule.skew)) + 2 * steps * sum(schedule.rings.values())
+    room = shared_cache() // (3 * threads)
+    return _goes_round(forth, forth.halo(steps), steps) and planes * forth.ring_pitch() <= room
 
 
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
@@ -96,18 +100,21 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     if not reads or not _goes_round(forth, wide, steps):
         return None
     threads = _threads(forth, wide)
-    cuts = {strip: _distances(forth, back, reads, names, steps, strip) for strip in STRIPS}
-    strip = max(one for one in cuts if cuts[one][1] == cuts[1][1])
-    late, rows = cuts[strip]
-    levels = steps * (rows * len(names) - sum(forth.schedule.rings[name] for name in names)) * forth.ring_pitch()
-    share = levels + forth.ring_bytes(steps) + back.ring_bytes(steps)
-    if threads * share > shared_cache() // 2:
+    late, least = _distance(forth, back, reads, steps)
+    fall = forth.schedule.skew + back.schedule.skew
+    planes = {strip: sum(_ring_rows(forth, names, steps, least + strip, fall)) for strip in STRIPS}
+    others = forth.ring_bytes(steps) + back.ring_bytes(steps)
+    others -= steps * sum(forth.schedule.rings[name] for name in names) * forth.ring_pitch()
+    most = min(MORE * planes[1], (shared_cache() // (2 * threads) - others) // forth.ring_pitch())
+    strip = max((one for one in STRIPS if planes[one] <= most), default=0)
+    if not strip:
         return None
+    share = planes[strip] * forth.ring_pitch() + others
     tables = 8 * (len(names) + 2) + len(names) * (steps + forth.most_kept + 1) * 8 * (forth.rank + 4)
     start, stop = zip(_turns(forth, steps, wide, 0), _turns(back, steps, 0, late), strict=True)
     before, height = max(start), -(-forth.size(0) // threads)
     share = (share + tables + 8 * APART) // LINE
-    return Slabs(threads, share, wide, rows, before, before + height + max(stop), strip, late)
+    return Slabs(threads, share, wide, least + strip, fall, before, before + height + max(stop), strip, late)
 
 
 def _threads(forth: Layout, wide: int) -> int:
@@ -148,15 +155,20 @@ def _level_reads(back: Layout, forth: Layout) -> Iterator[_LevelRead]:
                 yield _LevelRead(delay, one.offset[1] + turn, kept[one.name] - one.offset[0])
 
 
-def _distances(
-    forth: Layout, back: Layout, reads: Sequence[_LevelRead], names: Sequence[str], steps: int, strip: int
-) -> tuple[int, int]:
-    """By how many turns a pull must come late, and the rows of the rings of levels, a power of two."""
+def _distance(forth: Layout, back: Layout, reads: Sequence[_LevelRead], steps: int) -> tuple[int, int]:
+    """By how many turns a pull must come late, and the rows of its first level's ring, but for those of a strip."""
     first, last = min(forth.schedule.delays), max(forth.schedule.delays)
     late = max([0, *(r.row + last - r.delay + forth.schedule.skew * (steps - 1 - r.lag) for r in reads)])
-    rows = [r.delay - r.row - first + back.schedule.skew * (steps - 1 - r.lag) + late + strip for r in reads]
-    least = max([1, *rows, *(forth.schedule.rings[name] for name in names)])
-    return late, 1 << (least - 1).bit_length()
+    rows = [r.delay - r.row - first + back.schedule.skew * (steps - 1 - r.lag) + late for r in reads]
+    return late, max([0, *rows])
+
+
+def _ring_rows(forth: Layout, names: Sequence[str], steps: int, rows: int, fall: int) -> Iterator[int]:
+    """The rows of rings that hold levels for a pull, powers of two, level by level of each array: it comes to the
+    first level last, and to each further one as many turns sooner as the march comes to it later."""
+    for name in names:
+        for level in range(steps):
+            yield 1 << (max(rows - fall * level, forth.schedule.rings[name]) - 1).bit_length()
 
 
 def _turns(layout: Layout, steps: int, wide: int, late: int) -> tuple[int, int]:
