@@ -5,34 +5,22 @@ time, in rounds through all of them.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-import fdsolve as fd
-from fdsolve.kernels.native import _march
-from fdsolve.kernels.native._march import choose_tiling
-
-from ._compare import Settings, check_agreement, gradient
+from . import _parameters
+from ._compare import Settings, check_agreement
 from ._table import Row, show_seconds
-from ._timing import Samples, interleave, rounds_of
+from ._timing import Samples, rounds_of
 from .peers import Case, Missing, Worker
 
 PROBLEM, NUM = "acoustic2d_4", 128
 STEPS = (100, 1000, 10000)
 QUICK_STEPS = (100, 1000)
-PARAMETER_STEPS = 64
-FORWARD_BAR, HAND_BAR, NATIVE_BAR = 8.0, 1.2, 5.0
-TOLERANCE = 2e-2
-"""float32 over 64 steps that are not linear: a sum of terms of both signs."""
+FORWARD_BAR, HAND_BAR = 8.0, 1.2
 WAVE_TOLERANCE = 1e-6
 """For every step: all gradients are those of the discrete problem, exactly, but float32 rounds at each."""
 MOST_KEPT = 2**31
@@ -68,7 +56,7 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
         found.append((title, _measure(settings, case).rows()))
     num = 256 if settings.quick else 1024
     found.append(
-        (f"Gradient by parameters, {num}², {PARAMETER_STEPS} steps, default adjoint", _parameters(settings, num))
+        (f"Gradient by parameters, {num}², {_parameters.STEPS} steps, default adjoint", _parameters.rows(settings, num))
     )
     return found
 
@@ -156,112 +144,3 @@ def _check(case: Case, names: list[tuple[str, str]], ready: list[tuple[Worker, s
         }
     for name, one in found.items():
         check_agreement(f"{case.title}: {name}", one, found[HAND], WAVE_TOLERANCE * case.steps)
-
-
-def _burgers(num: int, kernel: str) -> Callable[..., Any]:
-    """ν ↦ the mean square of the last level of two velocities carried by themselves."""
-    axes = {name: fd.Axis(0.0, 1.0, num=num) for name in "xy"}
-    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=PARAMETER_STEPS + 1), **axes)
-    u, v = fd.Field("u", grid), fd.Field("v", grid)
-
-    def carried(w: Any, u: Any, v: Any, nu: Any) -> Any:
-        along = u["t-1"] * (w["t-1"] - w["t-1", "x-1"]) + v["t-1"] * (w["t-1"] - w["t-1", "y-1"])
-        around = w["t-1", "x-1"] + w["t-1", "x+1"] + w["t-1", "y-1"] + w["t-1", "y+1"]
-        return w["t-1"] - 0.1 * along + nu * (around - 4 * w["t-1"])
-
-    u[...] = lambda u, v, nu: carried(u, u, v, nu)
-    v[...] = lambda u, v, nu: carried(v, u, v, nu)
-    u[0] = lambda x, y: jnp.sin(3 * x) * jnp.cos(5 * y)
-    v[0] = lambda x, y: jnp.cos(4 * x * y)
-    for one in (u, v):
-        one[dict(x=[0, -1])] = one[dict(y=[0, -1])] = 0.0
-    return lambda nu: fd.solve((u, v), nu=nu, save=fd.final(), kernel=kernel).final["u"]
-
-
-def _medium(num: int, kernel: str) -> Callable[..., Any]:
-    """The conductivity at every point ↦ the last level of heat between insulated walls and cold ones."""
-    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(PARAMETER_STEPS), num=PARAMETER_STEPS + 1), **axes))
-    u[...] = lambda u, m: (
-        u["t-1"] + m[...] * (u["t-1", "x-1"] + u["t-1", "x+1"] + u["t-1", "y-1"] + u["t-1", "y+1"] - 4 * u["t-1"])
-    )
-    u[0] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
-    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
-    u[dict(y=[0, -1])] = 0.0
-    return lambda m: fd.solve(u, m=m, save=fd.final(), kernel=kernel).final["u"]
-
-
-def _between_walls(num: int, kernel: str) -> Callable[..., Any]:
-    """c² ↦ the last level of a wave of order 8, closed at walls."""
-    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4 * PARAMETER_STEPS, num=PARAMETER_STEPS + 1), **axes))
-    u[...] = lambda u, c, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * c * fd.schemes.laplacian(u, order=8, at="t-1")
-    u[[0, 1]] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
-    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = 0.0
-    return lambda c: fd.solve(u, c=c, save=fd.final(), kernel=kernel).final["u"]
-
-
-def _wavelet(num: int, kernel: str) -> Callable[..., Any]:
-    """The record of a source between points ↦ the last level of a wave of order 2."""
-    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4 * PARAMETER_STEPS, num=PARAMETER_STEPS + 1), **axes))
-    u[...] = 0.0
-    u[2:, 1:-1, 1:-1] = lambda u, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * fd.schemes.laplacian(u, at="t-1")
-    u[fd.point(x=0.31 * num, y=0.47 * num)] += lambda q: q
-    return lambda q: fd.solve(u, q=fd.along(q, "t"), save=fd.final(), kernel=kernel).final["u"]
-
-
-def _runge_kutta(num: int, kernel: str) -> Callable[..., Any]:
-    """κ ↦ the last level of heat by the classical method of order 4, cold and insulated walls."""
-    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.5 * PARAMETER_STEPS, num=PARAMETER_STEPS + 1), **axes))
-    u[...] = fd.rate(lambda u, kappa: kappa * fd.schemes.laplacian(u))
-    u[0] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
-    u[dict(x=[0, -1])] = 0.0
-    u[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
-    return lambda k: fd.solve(u, kappa=k, stepper=fd.schemes.RK4(), save=fd.final(), kernel=kernel).final["u"]
-
-
-@contextmanager
-def _one_level_a_pass() -> Iterator[None]:
-    """Marches of generated code go through the field once a level."""
-
-    def fewest(*given: Any) -> Any:
-        return replace(choose_tiling(*given), levels=1, width=0)
-
-    jax.clear_caches()
-    with patch.object(_march, "choose_tiling", fewest):
-        yield
-    jax.clear_caches()
-
-
-def _parameters(settings: Settings, num: int) -> list[Row]:
-    """What a gradient by a parameter costs where generated code runs both ways, and where the portable kernel does."""
-    rows = []
-    uniform = np.random.default_rng(0).uniform
-    conductivity = jnp.asarray(0.1 + 0.1 * uniform(size=(num, num)), jnp.float32)
-    wavelet = jnp.asarray(uniform(size=PARAMETER_STEPS + 1), jnp.float32)
-    problems = (
-        ("Burgers, by ν", _burgers, jnp.float32(0.05), "slices"),
-        ("heat, by κ(x, y)", _medium, conductivity, "slices"),
-        ("heat by RK4, by κ", _runge_kutta, jnp.float32(0.4), "slices"),
-        ("wave, by its source's record", _wavelet, wavelet, "slices"),
-        ("wave of order 8 between walls, by c²", _between_walls, jnp.float32(0.4), None),
-    )
-    for name, make, at, portable in problems:
-        forward = jax.jit(make(num, "native")).lower(at).compile()
-        with _one_level_a_pass():
-            level = jax.jit(make(num, "native")).lower(at).compile()
-        runs = {"gradient": gradient(make(num, "native")).lower(at).compile(), "forward": forward}
-        runs["forward, one level a pass"] = level
-        if portable is not None:
-            runs["gradient by `slices`"] = other = gradient(make(num, portable)).lower(at).compile()
-            check_agreement(name, runs["gradient"](at), other(at), TOLERANCE)
-        samples = interleave([partial(f, at) for f in runs.values()], budget=settings.budget, least=3, most=15)
-        seconds = [show_seconds(samples.median(k)) for k in range(len(runs))]
-        for place, against in list(enumerate(runs))[1:]:
-            ratio, low, high = samples.ratio(0, place)
-            bar = NATIVE_BAR if against.startswith("forward") else None
-            what = f"{name}, against the {against}"
-            rows.append(Row(what, seconds[0], f"{seconds[place]} ({against})", ratio, (low, high), bar))
-    return rows

@@ -305,6 +305,10 @@ SMALL = 2**15
 WIDTH = 32
 """Rows of the second axis in a block."""
 
+NEARBY = 8
+"""The part of the shared cache, one of so many, in which a state stays anyway: more than a few levels a pass of it
+only cost turns at which not all levels have a row."""
+
 
 @cache
 def shared_cache() -> int:
@@ -324,7 +328,8 @@ def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> 
     threads = num_threads() if points >= SMALL else 1
     parts = max(1, min(threads, rows // (2 * MAX_REACH)))
     levels, room = 1, shared_cache() // (4 * threads)
-    for more in (2, 4, 8, 16, 32):
+    state = sum(kept * layout.bytes_of(one.name) for one, kept in layout.program.state)
+    for more in (2, 4, 8, 16) if state > shared_cache() // NEARBY else (2, 4):
         if more <= steps and layout.ring_bytes(more) <= room and 16 * layout.halo(more) <= rows // parts:
             levels = more
     large = layout.ring_bytes(2 * levels) > room
