@@ -93,8 +93,9 @@ def show_blocks(count: int, state_bytes: int, room: int = 0) -> str:
 
 def near_lengths(count: int) -> Iterator[int]:
     """Lengths for blocks of so many steps whose levels are to lie near, the best first: divisors, about `USUAL` and
-    about `SHORT`."""
-    for usual, sizes in ((USUAL, range(USUAL - 4, USUAL + 3)), (SHORT, range(SHORT - 1, SHORT + 3))):
+    about `SHORT`; at last the shortest."""
+    least = SHORT - 1
+    for usual, sizes in ((USUAL, range(USUAL - 4, USUAL + 3)), (SHORT, range(least, SHORT + 3)), (least, (least,))):
         divisors = [size for size in sizes if count % size == 0]
         yield from [size for size in [*sorted(divisors, key=lambda size: abs(size - usual))[:1], usual]
                     if 2 * size <= count][:1]  # fmt: skip

@@ -48,6 +48,8 @@ from ._tile import TileWriter
 
 STRIPS = (1, 2, 4, 8)
 """Turns of the march, and then of the pull, at a time: the more, the less often one stops for the other."""
+SUMS = 4
+"""Rows of rings for a number's cotangent: of two arrays two each."""
 MORE = 1.25
 """So much more room rings may take for longer strips."""
 
@@ -74,16 +76,17 @@ def lies_near(call: MarchCall) -> bool:
     """Whether the levels of a march of few steps stay in cache while cotangents are pulled past them.
 
     This is said of the march alone: its transpose is taken to reach as far, and to need as many rows of all arrays.
-    It may need more by half, which is why less of the cache is counted on than `cut_slabs` may fill.
     """
     forth, steps = layout_of(call), call.steps
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
     schedule, threads = forth.schedule, _threads(forth, forth.halo(steps))
-    names = [one.name for one in forth.program.arrays]
+    program, names = forth.program, [one.name for one in forth.program.arrays]
     rows = 2 * (schedule.skew * (steps - 1) + max(schedule.delays) + 1)
-    planes = sum(_ring_rows(forth, names, steps, rows, 2 * schedule.skew)) + 2 * steps * sum(schedule.rings.values())
-    room = shared_cache() // (3 * threads)
+    back = sum(max(kept, 1) * schedule.rings[name] for name, kept in zip(names, program.kept, strict=True)) + SUMS
+    planes = sum(_ring_rows(forth, names, steps, rows, 2 * schedule.skew)) + steps * back
+    planes += steps * sum(schedule.rings.values())
+    room = 7 * shared_cache() // (16 * threads)
     return _goes_round(forth, forth.halo(steps), steps) and planes * forth.ring_pitch() <= room
 
 
