@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import isqrt
+from operator import ge
 from typing import Any
 
 import jax
@@ -19,8 +20,9 @@ NEAR = 2**24
 """Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks."""
 LEAST = 8
 """Levels in such a block, however large they are."""
-USUAL, SHORT = 12, 4
-"""Levels in blocks whose levels a kernel holds in its cache: about so many, or so few where no more fit."""
+NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(3, 7)), (3, range(3, 4)))
+"""Levels in blocks whose levels a kernel holds in its cache, of which the first that fits is taken: usually so many,
+sooner a divisor of all steps among some about it."""
 MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW = 4
@@ -84,21 +86,21 @@ def show_blocks(count: int, state_bytes: int, room: int = 0) -> str:
     """What the plan prints of blocks that a kernel goes back through itself, whatever of them lies near."""
     if detect_platform() != "cpu" or count < 2 * LEAST:
         return ""
-    nears = (lambda size: True, lambda size: size <= SHORT + 2, None)
+    nears = (None, *(partial(ge, most) for most in near_lengths(count)))
     made = [cut_blocks(count, state_bytes, near, room) for near in nears]
-    kept = " or ".join(dict.fromkeys(str(one.kept) for one in made))
+    few, many = min(one.kept for one in made), max(one.kept for one in made)
+    kept = f"{few} to {many}" if few < many else str(few)
     times = "once" if all(one.single for one in made) else "once or twice"
     return f"; a kernel that goes back by blocks itself keeps {kept} and computes steps again {times}"
 
 
 def near_lengths(count: int) -> Iterator[int]:
-    """Lengths for blocks of so many steps whose levels are to lie near, the best first: divisors, about `USUAL` and
-    about `SHORT`; at last the shortest."""
-    least = SHORT - 1
-    for usual, sizes in ((USUAL, range(USUAL - 4, USUAL + 3)), (SHORT, range(least, SHORT + 3)), (least, (least,))):
+    """Lengths for blocks of so many steps whose levels are to lie near, the best first."""
+    for usual, sizes in NEARBY:
         divisors = [size for size in sizes if count % size == 0]
-        yield from [size for size in [*sorted(divisors, key=lambda size: abs(size - usual))[:1], usual]
-                    if 2 * size <= count][:1]  # fmt: skip
+        length = min(divisors, key=lambda size: abs(size - usual), default=usual)
+        if 2 * length <= count:
+            yield length
 
 
 def block_length(count: int) -> int:
