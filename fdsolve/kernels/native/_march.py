@@ -298,7 +298,7 @@ def num_threads() -> int:
     return max(1, os.cpu_count() or 1)
 
 
-SMALL = 2**15
+SMALL = 2**14
 """Points below which one thread does all."""
 
 
