@@ -14,6 +14,7 @@ import fdsolve as fd
 from fdsolve.adjoint import _reversal
 from fdsolve.adjoint._revolve import least_forward, make_schedule
 from fdsolve.adjoint._storage import Device
+from fdsolve.adjoint._twolevel import LEAST, cut_blocks, near_lengths, show_blocks
 from fdsolve.schemes import laplacian
 
 
@@ -271,3 +272,19 @@ def test_messages() -> None:
         made = loss(fd.adjoint.Checkpointed(memory=memory))
         with pytest.raises(fd.RunError) if memory < least else nullcontext():
             jax.eval_shape(jax.grad(made), POINT)
+
+
+def test_blocks_are_as_long_as_their_levels_lie_near() -> None:
+    assert list(near_lengths(64)) == [8, 8, 6, 4, 3]
+    assert list(near_lengths(100)) == [10, 8, 5, 4, 3]
+    assert list(near_lengths(9)) == [3, 3]
+    for most, length in ((32, 10), (8, 8), (7, 5), (4, 4), (3, 3)):
+        cut = cut_blocks(200, 2**20, lambda size, most=most: size <= most, 2**30)
+        assert (cut.single, cut.inner, cut.kept) == (True, length, 200 // length)
+    assert cut_blocks(200, 2**24, lambda size: False, 2**40).inner == LEAST
+
+
+def test_the_plan_says_how_many_states_a_kernel_keeps_that_goes_back_by_blocks() -> None:
+    assert "keeps 20 to 66 and computes steps again once" in show_blocks(200, 2**10, 2**30)
+    assert "keeps 100 and computes steps again once or twice" in show_blocks(10**4, 2**20, 2**22)
+    assert show_blocks(2 * LEAST - 1, 2**10, 2**30) == ""

@@ -10,6 +10,7 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels import get
+from fdsolve.kernels.native import _march
 from fdsolve.kernels.native._derivative import march
 from fdsolve.kernels.native._march import Tiling, blocked_layout_of, choose_tiling, layout_of
 from fdsolve.schemes import Heun, divergence, laplacian
@@ -224,3 +225,15 @@ def test_blocks_are_chosen_where_planes_are_large() -> None:
     layout, blocked = layout_of(large.call), blocked_layout_of(large.call)
     assert choose_tiling(layout, 32, blocked).width > 0
     assert choose_tiling(layout, 32).width == 0
+
+
+def test_few_levels_a_pass_where_a_state_stays_in_cache_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    u = fd.Field("u", grid(33, 300, 300), dtype=jnp.float32)
+    u[...] = lambda u: u["t-1"] + 0.1 * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
+    u[0] = u[dict(x=[0, -1])] = 0.5
+    layout = layout_of(case_of(u).call)
+    state = 4 * 300 * 300
+    for cache, levels in ((8 * state, 4), (6 * state, 16)):
+        monkeypatch.setattr(_march, "shared_cache", lambda cache=cache: cache)
+        monkeypatch.setattr(_march, "num_threads", lambda: 1)
+        assert choose_tiling(layout, 32).levels == levels
