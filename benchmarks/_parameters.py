@@ -26,7 +26,7 @@ TOLERANCE = 2e-2
 
 
 def _burgers(num: int, kernel: str) -> Callable[..., Any]:
-    """ν ↦ the mean square of the last level of two velocities carried by themselves."""
+    """ν ↦ the last level of the first of two velocities carried by themselves."""
     axes = {name: fd.Axis(0.0, 1.0, num=num) for name in "xy"}
     grid = fd.Grid(t=fd.Time(0.0, 1.0, num=STEPS + 1), **axes)
     u, v = fd.Field("u", grid), fd.Field("v", grid)

@@ -21,8 +21,8 @@ NEAR = 2**24
 LEAST = 8
 """Levels in such a block, however large they are."""
 NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(3, 7)), (3, range(3, 4)))
-"""Levels in blocks whose levels a kernel holds in its cache, of which the first that fits is taken: usually so many,
-sooner a divisor of all steps among some about it."""
+"""Lengths of blocks whose levels a kernel holds in its cache, the longest first: the usual length, and the lengths
+about it of which a divisor of all steps is taken instead."""
 MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW = 4
@@ -86,7 +86,7 @@ def show_blocks(count: int, state_bytes: int, room: int = 0) -> str:
     """What the plan prints of blocks that a kernel goes back through itself, whatever of them lies near."""
     if detect_platform() != "cpu" or count < 2 * LEAST:
         return ""
-    nears = (None, *(partial(ge, most) for most in near_lengths(count)))
+    nears = (None, *(partial(ge, most) for most in (MOST, *near_lengths(count))))
     made = [cut_blocks(count, state_bytes, near, room) for near in nears]
     few, many = min(one.kept for one in made), max(one.kept for one in made)
     kept = f"{few} to {many}" if few < many else str(few)

@@ -27,17 +27,17 @@ _part = jex.Primitive("fdsolve_part")
 _part.multiple_results = True
 
 
-def cut_boxes(array: jax.Array, boxes: Sequence[Box], part: bool = False) -> list[jax.Array]:
+def cut_boxes(array: jax.Array, boxes: Sequence[Box], nested: bool = False) -> list[jax.Array]:
     """The entries of each box, which may overlap; axes after those of the boxes are kept whole.
 
-    `part`: the array was itself cut out, so that its cotangent is added to that of another.
+    `nested`: the array was itself cut out, so that its cotangent is added to that of another.
     """
-    return _cut.bind(array, boxes=tuple(boxes), lead=0, part=part)
+    return _cut.bind(array, boxes=tuple(boxes), lead=0, nested=nested)
 
 
 def join_boxes(values: Sequence[jax.Array], boxes: Sequence[Box], shape: tuple[int, ...]) -> jax.Array:
     """An array of zeros with the values added on the boxes; axes after those of the boxes are kept whole."""
-    return _join.bind(*values, boxes=tuple(boxes), shape=tuple(shape), lead=0, part=False)
+    return _join.bind(*values, boxes=tuple(boxes), shape=tuple(shape), lead=0, nested=False)
 
 
 def put_boxes(array: jax.Array, values: Sequence[jax.Array], boxes: Sequence[Box]) -> jax.Array:
@@ -51,11 +51,11 @@ def _window(box: Box, shape: tuple[int, ...], lead: int) -> tuple[tuple[int, ...
     return (0,) * lead + box.start + (0,) * len(last), shape[:lead] + box.stop + last
 
 
-def _run_cut(array: jax.Array, *, boxes: tuple[Box, ...], lead: int, part: bool = False) -> list[jax.Array]:
+def _run_cut(array: jax.Array, *, boxes: tuple[Box, ...], lead: int, nested: bool = False) -> list[jax.Array]:
     return [lax.slice(array, *_window(box, array.shape, lead)) for box in boxes]
 
 
-def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, part: bool) -> jax.Array:
+def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> jax.Array:
     """Large boxes are summed up in one loop over all entries, small ones added where they are."""
     size, zero = prod(shape[lead:]), jnp.zeros((), values[0].dtype)
     large = [_is_large(value, lead, size) for value in values]
@@ -74,11 +74,11 @@ def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...]
     return total
 
 
-def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, part: bool) -> Any:
+def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> Any:
     """Boxes of what is added to a larger array are added one by one: in one loop with that, XLA on a CPU asks for each
     entry and box whether it lies within, which takes more than twice as long."""
-    if not part:
-        return _run_join(*values, boxes=boxes, shape=shape, lead=lead, part=part)
+    if not nested:
+        return _run_join(*values, boxes=boxes, shape=shape, lead=lead, nested=nested)
     total = jnp.zeros(shape, values[0].dtype)
     for value, box in zip(values, boxes, strict=True):
         start, stop = _window(box, shape, lead)
@@ -107,7 +107,9 @@ def _put_transpose(cotangent: Any, *given: Any, **parameters: Any) -> list[Any]:
     moves = [ad.is_undefined_primal(one) for one in given]
     if isinstance(cotangent, ad.Zero):
         return [ad.Zero(one.aval) if moved else None for one, moved in zip(given, moves, strict=True)]
-    found = _part.bind(cotangent, **parameters) if moves[0] else [None, *_cut.bind(cotangent, part=False, **parameters)]
+    found = (
+        _part.bind(cotangent, **parameters) if moves[0] else [None, *_cut.bind(cotangent, nested=False, **parameters)]
+    )
     return [one if moved else None for one, moved in zip(found, moves, strict=True)]
 
 

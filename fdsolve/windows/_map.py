@@ -150,13 +150,14 @@ def place_of(geometry: Geometry, window: tuple[Any, ...], offset: tuple[int, ...
 def _take(
     program: MapProgram, source: jax.Array, box: Box, origin: tuple[int, ...], reads: list[ProfileRead]
 ) -> dict[ProfileRead, jax.Array]:
-    """What is read at all windows of a box, from what was cut out for them."""
+    """What is read at all windows of a box, from what was cut out for them; plain slices where that is the whole array,
+    to which their transposes are added in one loop, and where windows lie apart."""
     geometry = program.geometry
     if len(program.patches) == 1 or any(stride != 1 for stride in geometry.strides):
         return {read: window_slice(geometry, source, box, read.offset, origin) for read in reads}
     here = Box.of_shape(box.shape).shift(tuple(-o for o in origin))
     boxes = [here.shift(place_of(geometry, box.start, read.offset)) for read in reads]
-    return dict(zip(reads, cut_boxes(source, boxes, part=True), strict=True))
+    return dict(zip(reads, cut_boxes(source, boxes, nested=True), strict=True))
 
 
 def window_slice(

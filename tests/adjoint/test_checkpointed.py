@@ -14,7 +14,7 @@ import fdsolve as fd
 from fdsolve.adjoint import _reversal
 from fdsolve.adjoint._revolve import least_forward, make_schedule
 from fdsolve.adjoint._storage import Device
-from fdsolve.adjoint._twolevel import LEAST, cut_blocks, near_lengths, show_blocks
+from fdsolve.adjoint._twolevel import LEAST, cut_blocks, near_lengths, show_blocks, two_level_room
 from fdsolve.schemes import laplacian
 
 
@@ -287,4 +287,5 @@ def test_blocks_are_as_long_as_their_levels_lie_near() -> None:
 def test_the_plan_says_how_many_states_a_kernel_keeps_that_goes_back_by_blocks() -> None:
     assert "keeps 20 to 66 and computes steps again once" in show_blocks(200, 2**10, 2**30)
     assert "keeps 100 and computes steps again once or twice" in show_blocks(10**4, 2**20, 2**22)
+    assert "keeps 40 to 62 and" in show_blocks(1000, 2**20, two_level_room(1000, 2**20))
     assert show_blocks(2 * LEAST - 1, 2**10, 2**30) == ""

@@ -12,7 +12,7 @@ import pytest
 import fdsolve as fd
 from fdsolve.kernels import get
 from fdsolve.kernels.native import _derivative, _nested, _objects, _pull, _slabs
-from fdsolve.kernels.native._derivative import march
+from fdsolve.kernels.native._derivative import march, why_not
 from fdsolve.kernels.native._march import Tiling, pulled_of
 from fdsolve.kernels.native._operands import Pull
 from fdsolve.schemes import laplacian
@@ -216,7 +216,7 @@ def test_forth_and_back_at_once_give_the_same_gradient(
 ) -> None:
     monkeypatch.setattr(_slabs, "SMALL", 2**30)
     case = CASES[name]()
-    for block in (2, 3):
+    for block in (2, 3, 6):
         agree(*by_blocks(case, block))
     assert slabs_used and set(slabs_used) == {1}
 
@@ -229,6 +229,25 @@ def test_slabs_of_rows_give_the_same_gradient(
     monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
     agree(*by_blocks(CASES[name](), 3))
     assert slabs_used and set(slabs_used) == {2}
+
+
+def test_a_block_is_no_shorter_than_the_levels_that_are_kept() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=13), x=axis(40), y=axis(23)))
+    u[...] = lambda u: 0.9 * u["t-1"]
+    u[dict(x=slice(1, -1), y=slice(1, -1))] = lambda u, a: (
+        0.5 * u["t-1"] + 0.1 * a * u["t-1"] * sum(u[f"t-{back}", "x+1"] for back in range(1, 5))
+    )
+    u[list(range(4))] = lambda x, y: jnp.sin(7 * x * y)
+    call = case_of(u, a=0.3).call
+    assert "a block of 3 levels is shorter than the 4 that are kept" in str(why_not(replace(call, steps=8, block=3)))
+    assert why_not(replace(call, steps=8, block=4)) is None
+
+    def loss(a: Any, kernel: str) -> Any:
+        made = fd.solve(u, a=a, save=fd.final(), kernel=kernel, adjoint=fd.adjoint.Checkpointed(levels=2))
+        return jnp.sum(jnp.sin(made.final["u"]))
+
+    found, wanted = (jax.grad(loss)(0.3, kernel) for kernel in ("native", "slices"))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_where_levels_do_not_fit_in_the_cache_they_are_written_to_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
     reason = refusal(call)
     block = replace(call, steps=call.block, block=0, near=False, own=False)
+    if reason is None and 0 < call.block < min(call.steps, layout_of(call).most_kept):
+        return f"a block of {call.block} levels is shorter than the {layout_of(call).most_kept} that are kept"
     if reason is None and call.own:
         reason = refusal(block, Pull(()))
     if reason is None and call.near and not lies_near(block):

@@ -305,7 +305,7 @@ SMALL = 2**14
 WIDTH = 32
 """Rows of the second axis in a block."""
 
-NEARBY = 8
+STAYS = 8
 """The part of the shared cache, one of so many, in which a state stays anyway: more than a few levels a pass of it
 only cost turns at which not all levels have a row."""
 
@@ -321,15 +321,16 @@ def shared_cache() -> int:
 
 
 def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> Tiling:
-    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of; or what the
-    wavefront of a block needs, where planes are so large that few levels fit."""
+    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of, at most 16, or
+    4 where the state stays in that cache anyway; or what the wavefront of a block needs, where planes are so large that
+    few levels fit."""
     points = prod(layout.program.arrays[0].shape)
     rows = layout.size(0)
     threads = num_threads() if points >= SMALL else 1
     parts = max(1, min(threads, rows // (2 * MAX_REACH)))
     levels, room = 1, shared_cache() // (4 * threads)
     state = sum(kept * layout.bytes_of(one.name) for one, kept in layout.program.state)
-    for more in (2, 4, 8, 16) if state > shared_cache() // NEARBY else (2, 4):
+    for more in (2, 4, 8, 16) if state > shared_cache() // STAYS else (2, 4):
         if more <= steps and layout.ring_bytes(more) <= room and 16 * layout.halo(more) <= rows // parts:
             levels = more
     large = layout.ring_bytes(2 * levels) > room

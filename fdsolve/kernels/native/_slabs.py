@@ -49,7 +49,7 @@ from ._tile import TileWriter
 STRIPS = (1, 2, 4, 8)
 """Turns of the march, and then of the pull, at a time: the more, the less often one stops for the other."""
 SUMS = 4
-"""Rows of rings for a number's cotangent: of two arrays two each."""
+"""Rows of rings taken for the sums of numbers' cotangents: two arrays of two rows."""
 MORE = 1.25
 """So much more room rings may take for longer strips."""
 
@@ -75,7 +75,8 @@ class Slabs:
 def lies_near(call: MarchCall) -> bool:
     """Whether the levels of a march of few steps stay in cache while cotangents are pulled past them.
 
-    This is said of the march alone: its transpose is taken to reach as far, and to need as many rows of all arrays.
+    This is said of the march alone: its transpose is taken to reach as far, and to need as many rows of all arrays, all
+    of which are taken to be read. Since it may need a little more, an eighth of what `cut_slabs` may fill is left free.
     """
     forth, steps = layout_of(call), call.steps
     if axes_of(call)[0] == "":
