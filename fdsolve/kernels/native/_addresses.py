@@ -110,10 +110,7 @@ class Addresses:
             code.load(self.control, HALOS),
             code.mul(code.mul(number, 2), code.mul(halo, layout.halo_rows())),
         )
-        before_low, before_high = (
-            code.sub(self.rows_here.start, halo),
-            self.rows_here.stop,
-        )
+        before_low, before_high = code.sub(self.rows_here.start, halo), self.rows_here.stop
         enough = code.below(self.schedule.fewest - 1, self.levels)
         free = code.add(scratch, self.slots.private_end)
         at = code.round_up(scratch, APART)
