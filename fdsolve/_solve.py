@@ -13,14 +13,14 @@ import numpy as np
 from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
-from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_needs
+from .adjoint import AbstractAdjoint, AbstractRepeated, AbstractWhole, fit_adjoint, show_needs
 from .errors import DeclarationError, FdsolveError, NotFiniteWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
 from .planning import Plan, make_plan, show_bytes, show_option
 from .running import Kept, explain_last_level
 from .solution import Solution, check_logs, make_histories
-from .stepping import ASSEMBLY, Carry, begin, describe_adjoint, finish, interiors, make_run, solves_of
+from .stepping import ASSEMBLY, Carry, begin, describe_adjoint, find_jump, finish, interiors, make_run, solves_of
 
 
 def plan(
@@ -213,10 +213,11 @@ def _with_kernels(made: Plan, kernel: Any, adjoint: Any) -> tuple[Plan, tuple[Ch
     traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(made.operands))
     bare = replace(made.structure, kernels=(), adjoint=fitted if traced and fitted is not None else adjoint)
     chosen = choose_kernels(bare, made.problem.scope.grid.space, kernel, made.operands)
-    lines = tuple(line for one in chosen for line in one.lines) + _adjoint_lines(made, adjoint or fitted)
-    structure = replace(bare, kernels=names_of(chosen))
-    found = replace(made, structure=structure, kernels=lines, served=kernels_of(chosen), assembly=ASSEMBLY)
-    return found, chosen
+    found = replace(
+        made, structure=replace(bare, kernels=names_of(chosen)), served=kernels_of(chosen), assembly=ASSEMBLY
+    )
+    lines = tuple(line for one in chosen for line in one.lines) + _adjoint_lines(found, adjoint or fitted)
+    return replace(found, kernels=lines), chosen
 
 
 def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ...]:
@@ -228,6 +229,10 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
     longest = max(b - a for a, b in pairwise(sorted([0, *levels, total])))
     if not longest:
         return ()
+    jump = find_jump(made.structure)
+    if jump is not None and (adjoint is None or isinstance(adjoint, AbstractRepeated)):
+        needs = f"keeps what the derivative of the jump by `{jump}` needs, whatever the steps"
+        return (f"Adjoint: {needs if adjoint is None else adjoint.describe_jump(jump, _state_bytes(made))}",)
     if adjoint is None:
         needs = show_needs(total, _state_bytes(made))
         return (f"Adjoint: keeps what all {total} steps need, which fits, {needs}; none is computed again",)

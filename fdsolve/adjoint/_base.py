@@ -20,11 +20,13 @@ class Quick:
     """A march by a kernel. `by_blocks(constants, carry, first level, number of levels, levels in a block)` is the same
     with a derivative that keeps the carry before each block alone; None where the kernel has none. `near(levels in a
     block, own)`: whether that derivative holds the levels of a block in cache; `own`: and is surely the kernel's own,
-    which takes longer to tell."""
+    which takes longer to tell. `jumps(number of levels)`: whether they cost the same however many they are, and so does
+    their derivative."""
 
     run: March
     by_blocks: Callable[[Any, Any, Any, int, int], Any]
     near: Callable[..., bool]
+    jumps: Callable[[int], bool]
 
     def __call__(self, consts: Any, carry: Any, start: Any, count: int) -> Any:
         return self.run(consts, carry, start, count)
@@ -59,13 +61,25 @@ class AbstractAdjoint(ABC):
 
 
 class AbstractRepeated(AbstractAdjoint):
-    """An adjoint whose run keeps states for its reversal, unless it is one of many of a run."""
+    """An adjoint whose run keeps states for its reversal, unless it is one of many of a run.
+
+    A jump is not cut: the state that it starts from is kept, and it is computed once more.
+    """
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        if isinstance(quick, Quick) and quick.jumps(count):
+            return jax.checkpoint(quick.run, static_argnums=3)(consts, carry, start, count)
         return self.march_as(True, step, consts, carry, start, count, quick)
 
     def repeated(self) -> AbstractAdjoint:
         return _Repeated(self)
+
+    def describe_jump(self, kernel: str, state_bytes: int) -> str:
+        """What the plan prints where a kernel jumps over all steps."""
+        return (
+            f"keeps the state that the jump by `{kernel}` starts from, {state_bytes} bytes, and computes the jump once "
+            f"more, whatever the steps"
+        )
 
     @abstractmethod
     def march_as(
@@ -81,6 +95,8 @@ class _Repeated(AbstractAdjoint):
     one: AbstractRepeated
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        if isinstance(quick, Quick) and quick.jumps(count):
+            return self.one.march(step, consts, carry, start, count, quick)
         return self.one.march_as(False, step, consts, carry, start, count, quick)
 
 

@@ -29,6 +29,8 @@ class Checkpointed(AbstractRepeated):
     `levels=2`: nested checkpoints instead, √T blocks of √T steps each of which keeps all that its steps need: more
     memory where rules are not linear, and nothing of a step is computed a third time.
 
+    A march of constant rules that a kernel jumps through (`fft`) is not cut: no states lie between.
+
     `storage`: how and where states between blocks are kept. None: as they are, on the device. "bfloat16", "float16"
     or "int8": rounded, with a scale for each array of each state; then the gradient is not exact. "float16" rounds a
     value v to within 2⁻¹¹|v| + 2⁻²⁵ max|v|, "bfloat16" to within 2⁻⁸|v|, "int8" to within max|v|/254, each time a
@@ -96,6 +98,9 @@ class Checkpointed(AbstractRepeated):
         return reversed_march(
             step, run, consts, carry, start, cut_steps(count, states), (states * size, states * size), once, place
         )
+
+    def describe_jump(self, kernel: str, state_bytes: int) -> str:
+        return f"{self!r}: {super().describe_jump(kernel, state_bytes)}"
 
     def _storage(self) -> AbstractStorage:
         return to_storage(self.storage)

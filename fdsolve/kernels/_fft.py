@@ -7,8 +7,13 @@ Where every level is x ↦ Sx + c with the same S and c, n of them are
 whatever S is. In Fourier modes (cosines and sines beside walls) S is a number a mode, or a small matrix for coupled
 fields and older levels, and Gₙ takes 2 log₂ n products: G₂ₙ = Gₙ (2 + DGₙ), Gₙ₊₁ = 1 + Gₙ + DGₙ. D, and not S, is
 computed from the weights, w (e^{iθk} − 1), so that long waves, which hardly change in a step, keep all their digits.
+
+Matrices are tuples of rows of arrays, one array an entry: so products, and what their derivatives are, are sums of
+products of arrays, which XLA fuses.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -30,6 +35,8 @@ from ._registry import register
 Unknown = tuple[str, int]
 """A field, and the age of its level: 0 for the newest."""
 Row = dict[Unknown, Any]
+Matrix = tuple[tuple[jax.Array, ...], ...]
+"""A matrix for every mode: rows of entries."""
 
 MIN_STEPS = 384
 """Levels of one unknown that cost more than two transforms, by the fastest of the other kernels."""
@@ -37,7 +44,8 @@ FEW_POINTS, FEWER_POINTS = 4096, 512
 """Points whose transforms take no longer than starting them, and those of which the same holds for a level."""
 SMALL_FACTOR, AWKWARD = 31, 4
 """The largest prime factor of a length that transforms are quick for; how much slower they are at others."""
-UNROLLED = 1  # unknowns a mode up to which all products are one fused loop
+UNROLLED = 1
+"""Unknowns a mode up to which all products are one fused loop."""
 
 
 def why_not(call: MarchCall) -> str | None:
@@ -82,18 +90,19 @@ def march_by_modes(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) 
         return levels
     held = unknowns(call, march, levels)
     values = {(one.name, age): held[one.name][age] for one in march.fields for age in range(one.held)}
-    modes = {key: _to_modes(march.field(key[0]), array) for key, array in values.items()}
     change = _change(call, march, arrays, list(values))
-    first = _product(change, jnp.stack(list(modes.values())))
+    modes = tuple((_to_modes(march.field(name), array),) for (name, _), array in values.items())
+    first = _product(change, modes)
     if not march.linear:
         constant = constant_part(call, march, arrays)
-        for at, (name, age) in enumerate(values):
-            if age == 0:
-                first = first.at[at].add(_to_modes(march.field(name), constant[name]).astype(first.dtype))
+        added = [_to_modes(march.field(name), constant[name]) if age == 0 else None for name, age in values]
+        first = tuple(
+            (one if more is None else one + more.astype(one.dtype),) for (one,), more in zip(first, added, strict=True)
+        )
     moved = _product(_geometric(change, left), first)
     reached = {
-        key: array + _to_values(march.field(key[0]), moved[at], array.dtype)
-        for at, (key, array) in enumerate(values.items())
+        key: array + _to_values(march.field(key[0]), one, array.dtype)
+        for (key, array), (one,) in zip(values.items(), moved, strict=True)
     }
     return assembled(call, march, arrays, reached)
 
@@ -119,8 +128,8 @@ def _to_values(field: AffineField, modes: jax.Array, dtype: Any) -> jax.Array:
     return modes if jnp.iscomplexobj(jnp.zeros((), dtype)) else modes.real
 
 
-def _change(call: MarchCall, march: AffineMarch, arrays: Arrays, keys: list[Unknown]) -> jax.Array:
-    """D of every mode, shape (unknowns, unknowns, *modes)."""
+def _change(call: MarchCall, march: AffineMarch, arrays: Arrays, keys: list[Unknown]) -> Matrix:
+    """D of every mode."""
     rows = (_rated_rows if march.rated else _plain_rows)(call, march, arrays)
     one = np.ones((), _symbol_dtype(call, march))
     for name, age in keys:
@@ -128,8 +137,7 @@ def _change(call: MarchCall, march: AffineMarch, arrays: Arrays, keys: list[Unkn
             rows[name, age] = {(name, age - 1): one, (name, age): -one}
     shape = tuple(line.angles.size for line in march.fields[0].lines)
     zero = np.zeros((), one.dtype)
-    entries = [[jnp.broadcast_to(rows[key].get(other, zero), shape) for other in keys] for key in keys]
-    return jnp.stack([jnp.stack(row) for row in entries])
+    return tuple(tuple(jnp.broadcast_to(rows[key].get(other, zero), shape) for other in keys) for key in keys)
 
 
 def _plain_rows(call: MarchCall, march: AffineMarch, arrays: Arrays) -> dict[Unknown, Row]:
@@ -206,29 +214,37 @@ def _add(row: Row, key: Unknown, *terms: Any) -> None:
         row[key] = row[key] + term if key in row else term
 
 
-def _geometric(change: jax.Array, count: int) -> jax.Array:
-    """G = Σ_{k<count} Sᵏ of every mode, from D = S − 1."""
-    size = change.shape[0]
-    one = jnp.eye(size, dtype=change.dtype).reshape(size, size, *[1] * (change.ndim - 2))
-    total = jnp.broadcast_to(one, change.shape)
-    bits = [bool(int(bit)) for bit in f"{count:b}"[1:]]
+def _geometric(change: Matrix, count: int) -> Matrix:
+    """G = Σ_{k<count} Sᵏ of every mode, from D = S − 1. Its derivative keeps G after each bit of `count`."""
+    size, like = len(change), change[0][0]
+    one = tuple(tuple(jnp.full_like(like, i == j) for j in range(size)) for i in range(size))
 
-    def body(total: jax.Array, bit: Any) -> jax.Array:
-        total = 2 * total + _product(total, _product(change, total))
-        return jnp.where(bit, one + total + _product(change, total), total)
+    @partial(jax.checkpoint, prevent_cse=False)
+    def doubled(total: Matrix, bit: Any) -> Matrix:
+        total = _sum(_sum(total, total), _product(total, _product(change, total)))
+        more = _sum(_sum(one, total), _product(change, total))
+        return jax.tree.map(partial(jnp.where, bit), more, total)
 
+    bits, total = [bool(int(bit)) for bit in f"{count:b}"[1:]], one
     if size <= UNROLLED:
         for bit in bits:
-            total = 2 * total + total * change * total
-            total = 1 + total + change * total if bit else total
+            total = doubled(total, bit)
         return total
-    return lax.scan(lambda g, bit: (body(g, bit), None), total, jnp.asarray(bits))[0] if bits else total
+    return lax.scan(lambda g, bit: (doubled(g, bit), None), total, jnp.asarray(bits))[0] if bits else total
 
 
-def _product(matrix: jax.Array, other: jax.Array) -> jax.Array:
-    """The product of the matrices of all modes, or of matrices and vectors: as sums, which fuse."""
-    dtype = np.result_type(matrix.dtype, other.dtype)
-    matrix, other = matrix.astype(dtype), other.astype(dtype)
-    wide = matrix if other.ndim < matrix.ndim else matrix[:, :, None]
-    terms = [wide[:, k] * other[k][None] for k in range(matrix.shape[1])]
+def _product(matrix: Matrix, other: Matrix) -> Matrix:
+    """The product of the matrices of all modes."""
+    dtype = np.result_type(matrix[0][0].dtype, other[0][0].dtype)
+    matrix, other = jax.tree.map(lambda entry: entry.astype(dtype), (matrix, other))
+    columns = list(zip(*other, strict=True))
+    return tuple(tuple(_dot(row, column) for column in columns) for row in matrix)
+
+
+def _dot(row: Sequence[Any], column: Sequence[Any]) -> Any:
+    terms = [a * b for a, b in zip(row, column, strict=True)]
     return sum(terms[1:], terms[0])
+
+
+def _sum(matrix: Matrix, other: Matrix) -> Matrix:
+    return jax.tree.map(jnp.add, matrix, other)

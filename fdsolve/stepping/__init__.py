@@ -18,6 +18,7 @@ from ._logs import Log as Log
 from ._logs import solves_of as solves_of
 from ._march import Carry as Carry
 from ._march import begin as begin
+from ._march import find_jump as find_jump
 from ._march import finish as finish
 from ._operator import Operator as Operator
 from ._operator import as_vectors as as_vectors

@@ -240,7 +240,12 @@ def _by_adjoint(
         call = replace(_march_call(structure, segment, axes, block, block), near=True, own=own)
         return kernel is not None and kernel.blocks and kernel.refusal(call) is None
 
-    quick = Quick(run, by_blocks, near)
+    def jumps(count: int) -> bool:
+        kernel = march_kernel(structure, segment)
+        call = _march_call(structure, segment, axes, count)
+        return kernel is not None and kernel.jumps and kernel.refusal(call) is None
+
+    quick = Quick(run, by_blocks, near, jumps)
     consts, total = (arrays, prepared, tuple(systems.values())), structure.segments[-1].stop
     adjoint = adjoint_of(structure, segment, axes)
 
@@ -282,6 +287,12 @@ def march_kernel(structure: Structure, segment: Segment) -> Kernel | None:
     alone = len(segment.phases) == 1 and not watched and not segment.starting
     alone = alone and segment.stop - segment.start > 1  # one level alone is not worth a program of its own
     return get("march", name) if name != "slices" and alone else None
+
+
+def find_jump(structure: Structure) -> str | None:
+    """The name of the kernel that jumps over the levels of a segment; None where none does."""
+    kernels = [march_kernel(structure, after_first(segment)) for segment in structure.segments]
+    return next((kernel.backend for kernel in kernels if kernel is not None and kernel.jumps), None)
 
 
 def _march_by_kernel(
