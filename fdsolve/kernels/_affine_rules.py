@@ -110,8 +110,11 @@ def why_not_constant(rule: Traced, time_axis: str | None) -> str:
     return "has weights that vary in space" if varies(rule) else ""
 
 
-def weights_in(structure: Structure, arrays: Arrays, number: int) -> list[jax.Array]:
-    """The weights of a rule with constant ones, in the order of its reads; functions of the parameters of the run."""
+def weights_in(structure: Structure, arrays: Arrays, number: int, along: Any = None) -> list[jax.Array]:
+    """The weights of a rule with constant ones, in the order of its reads; functions of the parameters of the run.
+
+    `along`: sums of them instead, along rows of numbers, one a read.
+    """
     rule = structure.rules[number]
     avals = dict(zip(rule.operands, (v.aval for v in rule.jaxpr.invars), strict=True))
 
@@ -120,4 +123,4 @@ def weights_in(structure: Structure, arrays: Arrays, number: int) -> list[jax.Ar
             return jnp.ones(avals[operand].shape, avals[operand].dtype)
         return arrays.wholes[operand.name]
 
-    return weight_function(rule)([value(o) for o in other_operands(rule)], arrays.consts[number])
+    return weight_function(rule, along)([value(o) for o in other_operands(rule)], arrays.consts[number])

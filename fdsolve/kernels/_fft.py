@@ -7,6 +7,8 @@ Where every level is x ↦ Sx + c with the same S and c, n of them are
 whatever S is. In Fourier modes (cosines and sines beside walls) S is a number a mode, or a small matrix for coupled
 fields and older levels, and Gₙ takes 2 log₂ n products: G₂ₙ = Gₙ (2 + DGₙ), Gₙ₊₁ = 1 + Gₙ + DGₙ. D, and not S, is
 computed from the weights, w (e^{iθk} − 1), so that long waves, which hardly change in a step, keep all their digits.
+For the same reason older levels stand as differences, u, ∇u = u − u₋₁, ∇²u, …, and what rules make of equal values is
+asked of the rules: sums of their weights would round.
 
 Matrices are tuples of rows of arrays, one array an entry: so products, and what their derivatives are, are sums of
 products of arrays, which XLA fuses.
@@ -14,7 +16,8 @@ products of arrays, which XLA fuses.
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
+from itertools import pairwise
+from math import comb, prod
 from typing import Any
 
 import jax
@@ -24,6 +27,7 @@ from jax import lax
 
 from ..planning import Piece
 from ..schemes import Part, Values
+from ..stencil import StateRead
 from ..transforms import AbstractLine, Mirrored, Ring, along, complex_of
 from ._affine_level import Levels, Rates, assembled, constant_part, next_level, unknowns
 from ._affine_march import AffineField, AffineMarch, affine_march
@@ -33,8 +37,10 @@ from ._march_call import MarchCall
 from ._registry import register
 
 Unknown = tuple[str, int]
-"""A field, and the age of its level: 0 for the newest."""
-Row = dict[Unknown, Any]
+"""A field, and how often its newest level is differenced backwards in time."""
+Pair = tuple[Any, Any]
+"""An entry of a symbol: what it is for a mode that is the same everywhere, and for each mode what is added to that."""
+Row = dict[Unknown, Pair]
 Matrix = tuple[tuple[jax.Array, ...], ...]
 """A matrix for every mode: rows of entries."""
 
@@ -88,23 +94,46 @@ def march_by_modes(call: MarchCall, arrays: Arrays, levels: Levels, start: Any) 
         levels, left = next_level(call, march, arrays, levels), left - 1
     if left == 0:
         return levels
-    held = unknowns(call, march, levels)
-    values = {(one.name, age): held[one.name][age] for one in march.fields for age in range(one.held)}
+    values = _differences(march, unknowns(call, march, levels))
     change = _change(call, march, arrays, list(values))
     modes = tuple((_to_modes(march.field(name), array),) for (name, _), array in values.items())
     first = _product(change, modes)
     if not march.linear:
         constant = constant_part(call, march, arrays)
-        added = [_to_modes(march.field(name), constant[name]) if age == 0 else None for name, age in values]
-        first = tuple(
-            (one if more is None else one + more.astype(one.dtype),) for (one,), more in zip(first, added, strict=True)
-        )
+        added = {name: _to_modes(march.field(name), array) for name, array in constant.items()}
+        first = tuple((one + added[name].astype(one.dtype),) for (one,), (name, _) in zip(first, values, strict=True))
     moved = _product(_geometric(change, left), first)
     reached = {
         key: array + _to_values(march.field(key[0]), one, array.dtype)
         for (key, array), (one,) in zip(values.items(), moved, strict=True)
     }
-    return assembled(call, march, arrays, reached)
+    return assembled(call, march, arrays, _levels(march, reached))
+
+
+def _signs(order: int) -> list[int]:
+    """Newest first, what levels count for in a backward difference; and differences in a level of that age."""
+    return [(-1) ** k * comb(order, k) for k in range(order + 1)]
+
+
+def _differences(march: AffineMarch, held: Levels) -> dict[Unknown, jax.Array]:
+    """The unknowns from levels, the newest first."""
+    found: dict[Unknown, jax.Array] = {}
+    for one in march.fields:
+        columns = list(held[one.name])
+        for order in range(one.held):
+            found[one.name, order] = columns[0]
+            columns = [new - old for new, old in pairwise(columns)]
+    return found
+
+
+def _levels(march: AffineMarch, values: dict[Unknown, jax.Array]) -> dict[tuple[str, int], jax.Array]:
+    """Levels, by field and age, from the unknowns."""
+    found = {}
+    for one in march.fields:
+        for age in range(one.held):
+            terms = [sign * values[one.name, order] for order, sign in enumerate(_signs(age))]
+            found[one.name, age] = sum(terms[1:], terms[0])
+    return found
 
 
 def _order(lines: tuple[AbstractLine, ...]) -> list[int]:
@@ -131,27 +160,29 @@ def _to_values(field: AffineField, modes: jax.Array, dtype: Any) -> jax.Array:
 def _change(call: MarchCall, march: AffineMarch, arrays: Arrays, keys: list[Unknown]) -> Matrix:
     """D of every mode."""
     rows = (_rated_rows if march.rated else _plain_rows)(call, march, arrays)
-    one = np.ones((), _symbol_dtype(call, march))
-    for name, age in keys:
-        if age:
-            rows[name, age] = {(name, age - 1): one, (name, age): -one}
+    one, none = np.ones((), _symbol_dtype(call, march)), np.zeros((), _symbol_dtype(call, march))
+    for name, order in keys:
+        if order:  # ∇ᵏu' = ∇ᵏ⁻¹u' − ∇ᵏ⁻¹u, the row before
+            rows[name, order] = dict(rows[name, order - 1])
+            _add(rows[name, order], (name, order), (-one, none))
     shape = tuple(line.angles.size for line in march.fields[0].lines)
-    zero = np.zeros((), one.dtype)
-    return tuple(tuple(jnp.broadcast_to(rows[key].get(other, zero), shape) for other in keys) for key in keys)
+    entries = [[rows[key].get(other, (none, none)) for other in keys] for key in keys]
+    return tuple(tuple(jnp.broadcast_to(flat + rest, shape) for flat, rest in row) for row in entries)
 
 
 def _plain_rows(call: MarchCall, march: AffineMarch, arrays: Arrays) -> dict[Unknown, Row]:
     """Rows of D for rules that give new values."""
-    one, rows = np.ones((), _symbol_dtype(call, march)), {}
+    one, none = np.ones((), _symbol_dtype(call, march)), np.zeros((), _symbol_dtype(call, march))
+    rows: dict[Unknown, Row] = {}
     for piece in march.pieces:
-        row: Row = rows.setdefault((piece.field, 0), {(piece.field, 0): -one})
-        for (name, level), (flat, rest) in _entries(call, march, arrays, piece).items():
-            if level < 0:
-                _add(row, (name, -level - 1), flat, rest)
+        row: Row = rows.setdefault((piece.field, 0), {(piece.field, 0): (-one, none)})
+        for (name, order), (flat, rest) in _entries(call, march, arrays, piece).items():
+            if order is not None:
+                _add(row, (name, order), (flat, rest))
                 continue
-            _add(row, (name, 0), flat, rest)
-            for key, entry in rows[name, 0].items():  # what it reads is new: (1 + D) times the old values
-                _add(row, key, (flat + rest) * entry)
+            _add(row, (name, 0), (flat, rest))
+            for key, (even, more) in rows[name, 0].items():  # what it reads is new: (1 + D) times the old values
+                _add(row, key, (flat * even, flat * more + rest * (even + more)))
     return rows
 
 
@@ -176,30 +207,42 @@ def _rated_rows(call: MarchCall, march: AffineMarch, arrays: Arrays) -> dict[Unk
         start = {one.name: (jnp.zeros((), dtype),) for one in march.fields}
         reached, _ = structure.stepper.step(Rates(0, arrays.wholes["dt"], start, slopes), None, None)
         for name, (moved,) in reached.items():
-            rows[name, 0][unit.name, 0] = moved
+            rows[name, 0][unit.name, 0] = np.zeros((), dtype), moved
     return rows
 
 
-def _entries(
-    call: MarchCall, march: AffineMarch, arrays: Arrays, piece: Piece
-) -> dict[tuple[str, int], tuple[jax.Array, jax.Array]]:
-    """By field and level that a rule reads: Σ w, and Σ w (e^{iθk} − 1) of every mode."""
-    dtype, reads = _symbol_dtype(call, march), call.structure.rules[piece.rule].reads
+def _entries(call: MarchCall, march: AffineMarch, arrays: Arrays, piece: Piece) -> dict[tuple[str, int | None], Pair]:
+    """By field and order of differences that a rule reads, or None for its own level: Σ w, and Σ w (e^{iθk} − 1) of
+    every mode."""
+    structure, dtype = call.structure, _symbol_dtype(call, march)
+    reads = structure.rules[piece.rule].reads
+    wanted: dict[tuple[str, int | None], list[int]] = {}
+    for at, read in enumerate(reads):
+        for order in range(march.field(read.field).held) if read.level < 0 else (None,):
+            row = wanted.setdefault((read.field, order), [0] * len(reads))
+            row[at] = 1 if order is None else ([*_signs(-read.level - 1), *[0] * march.held])[order]
     # Behind a barrier: weights that are numbers would have XLA compute whole symbols while compiling.
-    weights = lax.optimization_barrier(weights_in(call.structure, arrays, piece.rule))
-    found: dict[tuple[str, int], tuple[jax.Array, jax.Array]] = {}
-    own, none = march.field(piece.field).lines, jnp.zeros((), dtype)
-    for read, weight in zip(reads, weights, strict=True):
-        flat, rest = found.get((read.field, read.level), (none, none))
-        factor: Any = None
-        for axis, (line, other) in enumerate(zip(own, march.field(read.field).lines, strict=True)):
-            shift = line.shift(read.offset[axis], other)
-            if not shift.any():
-                continue
+    weights = lax.optimization_barrier(weights_in(structure, arrays, piece.rule))
+    flats = lax.optimization_barrier(weights_in(structure, arrays, piece.rule, list(wanted.values())))
+    factors = [_factor(march, piece, read, dtype) for read in reads]
+    found = {}
+    for (key, row), flat in zip(wanted.items(), flats, strict=True):
+        parts = zip(row, weights, factors, strict=True)
+        terms = [
+            count * weight.astype(dtype) * factor for count, weight, factor in parts if count and factor is not None
+        ]
+        found[key] = flat.astype(dtype), sum(terms, start=jnp.zeros((), dtype))
+    return found
+
+
+def _factor(march: AffineMarch, piece: Piece, read: StateRead, dtype: Any) -> jax.Array | None:
+    """e^{iθk} − 1 of every mode at the offset of a read; None for 0."""
+    own, found = march.field(piece.field).lines, None
+    for axis, (line, other) in enumerate(zip(own, march.field(read.field).lines, strict=True)):
+        shift = line.shift(read.offset[axis], other)
+        if shift.any():
             shift = along(np.real(shift) if march.symmetric else shift, axis, len(own)).astype(dtype)
-            factor = jnp.asarray(shift) if factor is None else factor + shift + factor * shift
-        weight = weight.astype(dtype)
-        found[read.field, read.level] = (flat + weight, rest if factor is None else rest + weight * factor)
+            found = jnp.asarray(shift) if found is None else found + shift + found * shift
     return found
 
 
@@ -209,9 +252,8 @@ def _symbol_dtype(call: MarchCall, march: AffineMarch) -> Any:
     return dtype if march.symmetric else complex_of(dtype)
 
 
-def _add(row: Row, key: Unknown, *terms: Any) -> None:
-    for term in terms:
-        row[key] = row[key] + term if key in row else term
+def _add(row: Row, key: Unknown, term: Pair) -> None:
+    row[key] = (row[key][0] + term[0], row[key][1] + term[1]) if key in row else term
 
 
 def _geometric(change: Matrix, count: int) -> Matrix:

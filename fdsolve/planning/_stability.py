@@ -189,8 +189,9 @@ def _specs(rule: Traced, others: list[Any]) -> list[jax.ShapeDtypeStruct]:
     return [jax.ShapeDtypeStruct(avals[o].shape, avals[o].dtype) for o in others]
 
 
-def weight_function(rule: Traced) -> Callable[[list[Any], Any], list[Any]]:
-    """The weights of an affine rule as a function of its other operands and constants."""
+def weight_function(rule: Traced, along: Any = None) -> Callable[[list[Any], Any], list[Any]]:
+    """The weights of an affine rule as a function of its other operands and constants; or its weights along rows of
+    numbers, one a read (see `linear_weights`)."""
     others = [o for o in rule.operands if not isinstance(o, StateRead)]
     dtypes = {o: v.aval.dtype for o, v in zip(rule.operands, rule.jaxpr.invars, strict=True)}
 
@@ -206,7 +207,7 @@ def weight_function(rule: Traced) -> Callable[[list[Any], Any], list[Any]]:
 
         if not rule.reads:
             return []
-        return linear_weights(of_reads, len(rule.reads), dtypes[rule.reads[0]])[0]
+        return linear_weights(of_reads, len(rule.reads), dtypes[rule.reads[0]], along)[0]
 
     return weights
 

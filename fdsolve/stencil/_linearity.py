@@ -76,13 +76,17 @@ def depends_on(jaxpr: jex.Jaxpr, marked: Sequence[bool]) -> list[bool]:
     return [False if isinstance(v, jex.Literal) else known[v] for v in jaxpr.outvars]
 
 
-def linear_weights(function: Callable[..., Any], num_reads: int, dtype: Any) -> tuple[list[Any], Any]:
+def linear_weights(
+    function: Callable[..., Any], num_reads: int, dtype: Any, along: Any = None
+) -> tuple[list[Any], Any]:
     """Weights and constant of an affine scalar function of `num_reads` scalars: f(r) = Σ w_k r_k + f(0).
 
     Exact up to rounding: each weight is f(e_k) − f(0) taken as a derivative, so complex weights keep both parts.
+    `along`: rows of numbers, one a read; then Σ w_k row_k of each instead, which rounds no more than the function does:
+    a difference of what it reads is exactly 0 along equal numbers.
     """
     zeros = tuple(jnp.zeros((), dtype) for _ in range(num_reads))
     constant, pushforward = jax.linearize(function, *zeros)
-    columns = np.eye(num_reads)
-    found = [pushforward(*(jnp.asarray(e, dtype) for e in row)) for row in columns]
+    rows = np.eye(num_reads) if along is None else along
+    found = [pushforward(*(jnp.asarray(e, dtype) for e in row)) for row in rows]
     return found, constant
