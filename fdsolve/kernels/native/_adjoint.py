@@ -29,7 +29,7 @@ from ._operands import LEVELS, TIME_BEFORE, Levels, stack_name
 from ._program import LANES, Operation, Program, Unserved
 from ._scalar import unsupported
 from ._values import Values
-from ._weights import PRODUCT, TARGET, Weights
+from ._weights import PRODUCT, TARGET, Weights, adds_up
 
 Known = Mapping[Operand, Any]
 
@@ -299,7 +299,7 @@ class _Transpose:
             self.shared[number] = None
         weigh, named = self._taken(pull, back, operands, stands)
         given = [stands[one] for one in pull.operands if one in stands]
-        even = all(isinstance(one, WholeRead) for one in pull.operands) and len(given) == 1
+        even = all(isinstance(one, WholeRead) for one in pull.operands) and len(given) == 1 and not adds_up(pull)
         return weigh, named, given[0] if even else None
 
     def _target(self, term: Term, back: tuple[int, ...]) -> StateRead:

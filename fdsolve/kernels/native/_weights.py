@@ -123,6 +123,14 @@ class Weights:
                 self._shared[rule, places[k]] = made
 
 
+def adds_up(pull: Traced) -> bool:
+    """Whether a derivative times a cotangent is a sum of products with it, as 2C − 4rC is. Its terms are added up at
+    every point: 2 − 4r by itself would round, at all points the same way, what a long wave does in a step."""
+    moving = [v for v, o in zip(pull.jaxpr.invars, pull.operands, strict=True) if o in (TARGET, PRODUCT)]
+    depends = _dependences(pull.jaxpr, moving)
+    return any(len(eqn.invars) > 1 and all(_of(depends, v) for v in eqn.invars) for eqn in pull.jaxpr.eqns)
+
+
 def _dependences(jaxpr: jex.Jaxpr, leaves: Sequence[Any]) -> dict[Any, set[Any]]:
     """Which of some variables each depends on; what lies behind one of them does not count."""
     found: dict[Any, set[Any]] = {one: {one} for one in leaves}
