@@ -21,7 +21,7 @@ from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
 from ._program import Program
 from ._pull import portable, pull_back, without_ghost_rows
-from ._slabs import lies_near
+from ._slabs import is_too_long, lies_near
 
 Held = Mapping[str, tuple[jax.Array, ...]]
 Static = tuple[MarchCall, Tiling | None, Any]
@@ -42,6 +42,8 @@ def why_not(call: MarchCall) -> str | None:
         reason = refusal(block, Pull(()))
     if reason is None and call.near and not lies_near(block):
         return "the levels of a block do not lie in cache while it is gone back through"
+    if reason is None and call.near and is_too_long(block):
+        return "shorter blocks are gone back through sooner"
     return reason
 
 

@@ -52,6 +52,12 @@ SUMS = 4
 """Rows of rings taken for the sums of numbers' cotangents: two arrays of two rows."""
 MORE = 1.25
 """So much more room rings may take for longer strips."""
+HIGH = 3
+"""A slab is so many times as high as what it takes beside it."""
+LENGTHS = (14, 8, 6, 4, 3)
+"""Lengths of blocks that are compared, the first the longest."""
+KEPT = 64.0
+"""What keeping a state costs, in steps that read one row beside; with wider ones it falls like their cube."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,23 @@ def lies_near(call: MarchCall) -> bool:
     return _goes_round(forth, forth.halo(steps), steps) and planes * forth.ring_pitch() <= room
 
 
+def is_too_long(call: MarchCall) -> bool:
+    """Whether shorter blocks of levels are gone back through sooner: slabs of long ones take more rows beside them, or
+    are too few for all threads. Longer ones than usual are asked for where there is no room for more states."""
+    forth, steps = layout_of(call), call.steps
+    if axes_of(call)[0] == "" or steps > max(LENGTHS):
+        return False
+    return any(_cost(forth, fewer) < _cost(forth, steps) for fewer in LENGTHS if fewer < steps)
+
+
+def _cost(forth: Layout, steps: int) -> float:
+    """A level's share of what a block of so many costs, in steps by all threads."""
+    reach, halo = max(1, forth.schedule.rows.growth), forth.halo(steps)
+    threads = _threads(forth, halo + reach)
+    beside = 2 * halo * threads / forth.size(0) if threads > 1 else 0.0
+    return (1 + beside) * num_threads() / threads + KEPT / (reach**3 * steps)
+
+
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     """Slabs for a pull of `call.steps` levels; None where none is read, or they would not stay in cache."""
     pull = replace(pull, beside=True)
@@ -125,7 +148,7 @@ def _threads(forth: Layout, wide: int) -> int:
     """As many threads as have slabs high enough for so many rows beside them."""
     size = forth.size(0)
     few = prod(forth.program.arrays[0].shape) < SMALL
-    return 1 if few else max(1, min(num_threads(), size // max(2 * MAX_REACH, 4 * wide)))
+    return 1 if few else max(1, min(num_threads(), size // max(2 * MAX_REACH, HIGH * wide)))
 
 
 def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
