@@ -19,7 +19,7 @@ from ._compare import Settings, check_agreement, gradient
 from ._table import Row, show_seconds
 from ._timing import interleave
 
-STEPS, SPACE_NUM = 64, 128
+STEPS, SPACE_NUM, JUMP_STEPS = 64, 128, 1024
 BAR = 5.0
 TOLERANCE = 2e-2
 """float32 over 64 steps that are not linear: a sum of terms of both signs."""
@@ -99,6 +99,16 @@ def _in_space(num: int, kernel: str) -> Callable[..., Any]:
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
+def _jump(num: int, kernel: str) -> Callable[..., Any]:
+    """κ ↦ the last level of heat between cold walls after so many steps that they are one jump."""
+    axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(JUMP_STEPS), num=JUMP_STEPS + 1), **axes))
+    u[...] = lambda u, kappa, dt: u["t-1"] + dt * kappa * fd.schemes.laplacian(u, at="t-1")
+    u[0] = lambda x, y: jnp.sin(0.1 * x) * jnp.cos(0.2 * y)
+    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = 0.0
+    return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
+
+
 @contextmanager
 def _one_level_a_pass() -> Iterator[None]:
     """Marches of generated code go through the field once a level."""
@@ -136,7 +146,11 @@ def rows(settings: Settings, num: int) -> list[Row]:
             other = gradient(make(num, portable)).lower(at).compile()
             check_agreement(name, ours(at), other(at), TOLERANCE)
             found += _against(settings, name, ours, {f"gradient by `{portable}`": other}, at, None)
-    return found
+    at, name = jnp.float32(0.1), f"heat, {JUMP_STEPS} steps by `fft`, by κ"
+    forward = jax.jit(_jump(num, "fft")).lower(at).compile()
+    ours, level = (gradient(_jump(num, kernel)).lower(at).compile() for kernel in ("fft", "native"))
+    check_agreement(name, ours(at), level(at), TOLERANCE)
+    return found + _against(settings, name, ours, {"forward": forward, "gradient by `native`": level}, at, None)
 
 
 def _against(

@@ -56,8 +56,9 @@ HIGH = 3
 """A slab is so many times as high as what it takes beside it."""
 LENGTHS = (14, 8, 6, 4, 3)
 """Lengths of blocks that are compared, the first the longest."""
-KEPT = 64.0
-"""What keeping a state costs, in steps that read one row beside; with wider ones it falls like their cube."""
+KEPT, KEPT_IN_SPACE = 64.0, 2.0
+"""What keeping a state costs in two dimensions and in three, in steps that read one row beside; with wider ones it
+falls like their cube."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def _cost(forth: Layout, steps: int) -> float:
     reach, halo = max(1, forth.schedule.rows.growth), forth.halo(steps)
     threads = _threads(forth, halo + reach)
     beside = 2 * halo * threads / forth.size(0) if threads > 1 else 0.0
-    return (1 + beside) * num_threads() / threads + KEPT / (reach**3 * steps)
+    kept = KEPT if forth.rank < 3 else KEPT_IN_SPACE
+    return (1 + beside) * num_threads() / threads + kept / (reach**3 * steps)
 
 
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
