@@ -3,8 +3,12 @@
 The wider stencil is what a unit impulse has become after m levels (turned round), a function of the weights. Beyond
 periodic ends and mirrors the values continue as they do for the narrow one, so that nothing is lost at an edge. What m
 levels make of zeros is added where the march has a constant.
+
+Weights stand at differences, Σ w x(o) = f x(b) + Σ w (x(o) − x(b)), where f is what m levels make of ones, asked of the
+rules: the sum of the weights would round, the same way at all points, and long waves drift.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import product
@@ -18,6 +22,7 @@ from jax import lax
 
 from ..planning import Structure
 from ..schemes import Part, Values
+from ..stencil import StateRead
 from ..transforms import AbstractLine
 from ._affine_level import Levels, Rates, assembled, completed, next_level, unknowns
 from ._affine_march import AffineMarch, affine_march
@@ -31,6 +36,8 @@ Unknown = tuple[str, int]
 Taps = dict[tuple[Unknown, Unknown], tuple[tuple[int, ...], ...]]
 """The offsets at which an unknown reads another one."""
 
+Apply = Callable[[int, Callable[[StateRead], Any]], Any]
+"""(number of a rule, what stands where it reads) ↦ what it makes of that."""
 Both = tuple[dict[Unknown, jax.Array], dict[Unknown, jax.Array]]
 """The values with their rim, and arrays of the same shapes for the next ones."""
 
@@ -173,15 +180,22 @@ class _Layout:
         return lax.slice(wide, low, [a + n for a, n in zip(low, self.march.field(key[0]).box.shape, strict=True)])
 
     def gather(self, key: Unknown, wide: dict[Unknown, jax.Array], weights: Any) -> jax.Array:
-        """The new values of an unknown: Σ weight · value at an offset."""
+        """The new values of an unknown: Σ weight · value at an offset, as differences from the one nearest to it."""
         here = self.march.field(key[0]).box
         terms = []
         for other in self.keys:
             low, there = self.low[other[0]], self.march.field(other[0]).box
-            for offset, weight in zip(self.taps.get((key, other), ()), weights.get((key, other), ()), strict=True):
+            offsets = self.taps.get((key, other), ())
+            parts = []
+            for offset in offsets:
                 start = [b - c + o + a for a, b, c, o in zip(low, here.start, there.start, offset, strict=True)]
                 stop = [s + n for s, n in zip(start, here.shape, strict=True)]
-                terms.append(weight * lax.slice(wide[other], start, stop))
+                parts.append(lax.slice(wide[other], start, stop))
+            if parts:
+                even, rest = weights[key, other]
+                base = min(range(len(offsets)), key=lambda at: sum(map(abs, offsets[at])))
+                terms.append(even * parts[base])
+                terms += [rest[at] * (part - parts[base]) for at, part in enumerate(parts) if at != base]
         return reduce(jnp.add, terms)
 
 
@@ -243,16 +257,43 @@ def support(structure: Structure, march: AffineMarch, together: int) -> Taps:
 
 
 def _composed_weights(call: MarchCall, march: AffineMarch, arrays: Arrays, layout: _Layout) -> Any:
-    """The weights of the composed stencil, in the order of its taps."""
-    dtype = np.dtype(call.structure.arrays[0].dtype)
-    table = {piece.rule: weights_in(call.structure, arrays, piece.rule) for piece in march.pieces}
+    """What the composed stencil makes of ones, and its weights in the order of its taps."""
+    structure, dtype = call.structure, np.dtype(call.structure.arrays[0].dtype)
+    table = {piece.rule: weights_in(structure, arrays, piece.rule) for piece in march.pieces}
     table = {rule: [w.astype(dtype) for w in weights] for rule, weights in table.items()}
-    together = layout.reach // _reach_of_step(call.structure, march)
-    found = _impulses(call.structure, march, table, arrays.wholes.get("dt"), dtype, together)
+    together = layout.reach // _reach_of_step(structure, march)
+    step = arrays.wholes.get("dt")
+    found = _impulses(structure, march, table, step, dtype, together)
+    even = _of_ones(structure, march, arrays, step, dtype, together)
     return {
-        key: [found[key][tuple(layout.reach - o for o in offset)] for offset in offsets]
+        key: (even[key], [found[key][tuple(layout.reach - o for o in offset)] for offset in offsets])
         for key, offsets in layout.taps.items()
     }
+
+
+def _of_ones(
+    structure: Structure, march: AffineMarch, arrays: Arrays, step: Any, dtype: Any, together: int
+) -> dict[tuple[Unknown, Unknown], Any]:
+    """What levels without walls make of an unknown that is 1 everywhere."""
+    parts: dict[int, list[tuple[StateRead, Any]]] = {}
+    for number in {piece.rule for piece in march.pieces}:
+        reads = structure.rules[number].reads
+        kinds = {(read.field, read.level): read for read in reads}
+        along = [[int((read.field, read.level) == kind) for read in reads] for kind in kinds]
+        even = weights_in(structure, arrays, number, along) if reads else []
+        parts[number] = [(read, one.astype(dtype)) for read, one in zip(kinds.values(), even, strict=True)]
+
+    def apply(rule: int, look: Any) -> Any:
+        return reduce(jnp.add, [one * look(read) for read, one in parts[rule]])
+
+    keys = [(one.name, age) for one in march.fields for age in range(one.held)]
+    found = {}
+    for unit in keys:
+        state = {key: jnp.asarray(key == unit, dtype) for key in keys}
+        for _ in range(together):
+            state = _homogeneous_step(structure, march, apply, step, state)
+        found.update({(key, unit): state[key] for key in keys})
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -284,6 +325,11 @@ def _impulses(
     structure: Structure, march: AffineMarch, table: dict[int, list[Any]], step: Any, dtype: Any, together: int
 ) -> dict[tuple[Unknown, Unknown], Any]:
     """What unit impulses become: by unknown and the place of the impulse, arrays around it."""
+
+    def apply(rule: int, look: Any) -> Any:
+        reads = structure.rules[rule].reads
+        return reduce(jnp.add, [w * _moved(look(r), r.offset) for r, w in zip(reads, table[rule], strict=True)])
+
     reach = together * _reach_of_step(structure, march)
     shape = (2 * reach + 1,) * len(march.fields[0].lines)
     keys = [(one.name, age) for one in march.fields for age in range(one.held)]
@@ -292,20 +338,15 @@ def _impulses(
         state = {key: jnp.zeros(shape, dtype) for key in keys}
         state[unit] = state[unit].at[(reach,) * len(shape)].set(np.ones((), dtype))
         for _ in range(together):
-            state = _homogeneous_step(structure, march, table, step, state)
+            state = _homogeneous_step(structure, march, apply, step, state)
         found.update({(key, unit): state[key] for key in keys})
     return found
 
 
 def _homogeneous_step(
-    structure: Structure, march: AffineMarch, table: dict[int, list[Any]], step: Any, state: dict[Unknown, Any]
+    structure: Structure, march: AffineMarch, apply: Apply, step: Any, state: dict[Unknown, Any]
 ) -> dict[Unknown, Any]:
-    """One level without its constant, of values that vanish far away."""
-
-    def apply(rule: int, look: Any) -> Any:
-        reads = structure.rules[rule].reads
-        return reduce(jnp.add, [w * _moved(look(r), r.offset) for r, w in zip(reads, table[rule], strict=True)])
-
+    """One level without its constant and without walls; `apply` is what a rule makes of what it looks at."""
     new: dict[str, Any] = {}
     if march.rated:
 
