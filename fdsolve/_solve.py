@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
-from .adjoint import AbstractAdjoint, AbstractRepeated, AbstractWhole, fit_adjoint, show_needs
+from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_needs
 from .errors import DeclarationError, FdsolveError, NotFiniteWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
@@ -229,10 +229,11 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
     longest = max(b - a for a, b in pairwise(sorted([0, *levels, total])))
     if not longest:
         return ()
-    jump = find_jump(made.structure)
-    if jump is not None and (adjoint is None or isinstance(adjoint, AbstractRepeated)):
+    if (jump := find_jump(made.structure)) is not None:
         needs = f"keeps what the derivative of the jump by `{jump}` needs, whatever the steps"
-        return (f"Adjoint: {needs if adjoint is None else adjoint.describe_jump(jump, _state_bytes(made))}",)
+        shown = needs if adjoint is None else adjoint.describe_jump(jump, _state_bytes(made))
+        if shown is not None:
+            return (f"Adjoint: {shown}",)
     if adjoint is None:
         needs = show_needs(total, _state_bytes(made))
         return (f"Adjoint: keeps what all {total} steps need, which fits, {needs}; none is computed again",)

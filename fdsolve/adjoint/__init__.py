@@ -2,7 +2,6 @@
 
 from . import traces as traces
 from ._base import AbstractAdjoint as AbstractAdjoint
-from ._base import AbstractRepeated as AbstractRepeated
 from ._base import Quick as Quick
 from ._base import Step as Step
 from ._base import show_needs as show_needs

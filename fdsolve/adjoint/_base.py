@@ -59,6 +59,10 @@ class AbstractAdjoint(ABC):
         """What the plan prints for so many steps of a state of so many bytes."""
         return repr(self)
 
+    def describe_jump(self, kernel: str, state_bytes: int) -> str | None:
+        """What the plan prints where a kernel jumps over all steps; None where that makes no difference."""
+        return None
+
 
 class AbstractRepeated(AbstractAdjoint):
     """An adjoint whose run keeps states for its reversal, unless it is one of many of a run.
@@ -74,8 +78,7 @@ class AbstractRepeated(AbstractAdjoint):
     def repeated(self) -> AbstractAdjoint:
         return _Repeated(self)
 
-    def describe_jump(self, kernel: str, state_bytes: int) -> str:
-        """What the plan prints where a kernel jumps over all steps."""
+    def describe_jump(self, kernel: str, state_bytes: int) -> str | None:
         return (
             f"keeps the state that the jump by `{kernel}` starts from, {state_bytes} bytes, and computes the jump once "
             f"more, whatever the steps"

@@ -99,7 +99,7 @@ class Checkpointed(AbstractRepeated):
             step, run, consts, carry, start, cut_steps(count, states), (states * size, states * size), once, place
         )
 
-    def describe_jump(self, kernel: str, state_bytes: int) -> str:
+    def describe_jump(self, kernel: str, state_bytes: int) -> str | None:
         return f"{self!r}: {super().describe_jump(kernel, state_bytes)}"
 
     def _storage(self) -> AbstractStorage:

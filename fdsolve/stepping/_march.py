@@ -191,12 +191,31 @@ def marcher(
     structure: Structure, segment: Segment, arrays: Arrays, axes: tuple[str, ...], prepared: Any, systems: Systems
 ) -> tuple[Callable[[Carry, Any], Carry], int, Advance]:
     """One step of a segment, after how many steps arrays are back in their places, and the march by many steps."""
-    step = recorded(structure, axes, arrays, partial(_step, structure, segment, arrays, axes, prepared, systems))
-    turn = turn_of(structure, segment)
+    step = _recorded_step(structure, segment, arrays, axes, prepared, systems)
+    turn = turn_of(structure, segment) if _level_kernel(structure, segment, axes) is None else 1
     advance: Advance = partial(_march, step, turn)
     if (kernel := march_kernel(structure, segment)) is None:
         return step, turn, advance
     return step, 1, partial(_march_by_kernel, kernel, structure, segment, axes, arrays, advance)
+
+
+def _recorded_step(
+    structure: Structure, segment: Segment, arrays: Arrays, axes: tuple[str, ...], prepared: Any, systems: Systems
+) -> Callable[[Carry, Any], Carry]:
+    """A level and what is written down of it."""
+    kernel, call = _level_kernel(structure, segment, axes), _march_call(structure, segment, axes, 1)
+    if kernel is None:
+        step = partial(_step, structure, segment, arrays, axes, prepared, systems)
+        return recorded(structure, axes, arrays, step)
+    return recorded(structure, axes, arrays, lambda s, number: _marched(kernel, call, arrays, (s, {}), number)[0])
+
+
+def _level_kernel(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> Kernel | None:
+    """The kernel that computes the levels of a segment one by one, since receivers listen at each; None for slices."""
+    if structure.recording is None:
+        return None
+    kernel = march_kernel(replace(structure, recording=None), segment)
+    return None if kernel is None or kernel.refusal(_march_call(structure, segment, axes, 1)) is not None else kernel
 
 
 def _by_adjoint(
@@ -211,9 +230,7 @@ def _by_adjoint(
     def step(consts: Any, carry: Carry, number: Any) -> Carry:
         own, ready, made = consts
         known = dict(zip(keys, made, strict=True))
-        return recorded(structure, axes, own, partial(_step, structure, segment, own, axes, ready, known))(
-            carry, number
-        )
+        return _recorded_step(structure, segment, own, axes, ready, known)(carry, number)
 
     def run(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
         own, ready, made = consts

@@ -15,7 +15,7 @@ from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
-from ._march import Tiling, layout_of, pulled_of, run, shared_arrays
+from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
@@ -35,6 +35,8 @@ FEW_BYTES = 2**22
 def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
     reason = refusal(call)
+    if reason is None and call.block and is_single(call):
+        return "older levels are kept, and a block is a single one"
     block = replace(call, steps=call.block, block=0, near=False, own=False)
     if reason is None and 0 < call.block < min(call.steps, layout_of(call).most_kept):
         return f"a block of {call.block} levels is shorter than the {layout_of(call).most_kept} that are kept"
@@ -64,6 +66,8 @@ def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Til
 def _march(static: Static, leaves: list[jax.Array], state: list[jax.Array], start: jax.Array) -> Any:
     """The march; its arrays come as leaves, since tangents that stand in their places are no arrays."""
     call, tiling, form = static
+    if is_single(call):
+        return run_level(call, form.unflatten(leaves), state, start, tiling)
     return run(call, "march", form.unflatten(leaves), state, start, tiling)
 
 
@@ -77,7 +81,7 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     names = _leaf_names(form, primals[0])
     used = shared_arrays(call, "march", form.unflatten(primals[0]))
     places = tuple(k for k, t in enumerate(tangents[0]) if moves(t) and names[k] in used)
-    if not places and refusal(call, "adjoint") is None:
+    if not places and not is_single(call) and refusal(call, "adjoint") is None:
         return _march(static, *primals), _along_affine(static, primals, tangents[1])
     pull = Pull(tuple(sorted(names[k] for k in places)))
     if refusal(call, pull) is None:

@@ -30,10 +30,12 @@ from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_n
 from ._program import Program, Unserved, make_program
 from ._rows import write_rows
 from ._schedule import MAX_REACH, make_schedule
+from ._single import single_program
 from ._tile import TileWriter
 
 Kind = str | Levels | Spread | Pull
-"""Which program of a march: "march" itself, its "tangent" or "adjoint", one that writes levels down, a pull."""
+"""Which program of a march: "march" itself, a "single" level of it, its "tangent" or "adjoint", one that writes levels
+down, a pull."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ def _layout_of(call: MarchCall, kind: Kind) -> Layout:
         program = pulled_of(call, kind).program
     else:
         program = make_program(call)
-        if kind != "march":
+        if kind == "single":
+            program = single_program(program, axes_of(call))
+        elif kind != "march":
             program = tangent_program(program)
         if kind == "adjoint":
             program = adjoint_program(program, axes_of(call))
@@ -75,7 +79,7 @@ def _layout_of(call: MarchCall, kind: Kind) -> Layout:
 @lru_cache(maxsize=256)
 def _blocked_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
     """The same with blocks of the second axis; None where there are none."""
-    if isinstance(kind, Levels | Spread | Pull):
+    if isinstance(kind, Levels | Spread | Pull) or kind == "single":
         return None
     layout = layout_of(call, kind)
     schedule = make_blocks(layout.program, layout.schedule)
@@ -104,8 +108,14 @@ def axes_of(call: MarchCall) -> tuple[str, ...]:
 
 def refusal(call: MarchCall, kind: Kind = "march") -> str | None:
     """Why there is no code for a march; None if there is."""
+    if call.structure.recording is not None and call.steps > 1:
+        return "receivers listen at every level"
     try:
+        if kind == "march" and is_single(call):
+            kind = "single"
         layout = layout_of(call, kind)
+        if isinstance(kind, Pull) and is_single(call) and pulled_of(call, kind).levels.last:
+            return "its transpose reads the level itself, and older ones are kept"
     except Unserved as reason:
         return str(reason)
     least = layout.schedule.least
@@ -114,6 +124,24 @@ def refusal(call: MarchCall, kind: Kind = "march") -> str | None:
     if layout.program.wraps and layout.halo(-(-call.steps // (call.steps // least))) > layout.size(0):
         return "the first axis is too short for what is read beyond its ends"
     return None
+
+
+def is_single(call: MarchCall) -> bool:
+    """Whether a march is one level, and too short to be written where older ones stand that are still kept."""
+    return call.steps == 1 < layout_of(call).schedule.least
+
+
+def run_level(
+    call: MarchCall, arrays: Arrays, state: Sequence[jax.Array], start: Any, tiling: Tiling | None
+) -> list[jax.Array]:
+    """The state after a single level: the new one stands where the oldest did, and the others are read beside it."""
+    held, given, stacks = [], iter(state), {}
+    for one, kept in layout_of(call).program.state:
+        held.append([next(given) for _ in range(kept)])
+        if kept > 1:
+            stacks[stack_name(one.name)] = jnp.stack(held[-1][-2::-1])
+    new = run(call, "single", arrays, [levels[-1] for levels in held], start, tiling, stacks)
+    return [level for one, levels in zip(new, held, strict=True) for level in (one, *levels[:-1])]
 
 
 def generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool = False) -> str:
