@@ -13,8 +13,6 @@ from .._registry import register
 MIN_UPDATES = 2**15
 """Points × levels; below, generating code costs more than it saves."""
 MIN_STEPS = 4
-MIN_POINTS = 2**13
-"""Points of a single level that are worth a call."""
 
 
 @cache
@@ -34,8 +32,6 @@ def why_not(call: MarchCall) -> str | None:
 def rank(call: MarchCall) -> int:
     """First of all where there is enough work for its compilation, else after the portable kernel."""
     points = max(prod(one.shape) for one in call.structure.arrays)
-    if call.structure.recording is not None:  # levels one by one, of which there are many
-        return 10 if points >= MIN_POINTS else -10
     return 10 if call.steps >= MIN_STEPS and points * call.steps >= MIN_UPDATES else -10
 
 
