@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
-from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_needs
+from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_jump, show_needs
 from .errors import DeclarationError, FdsolveError, NotFiniteWarning, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, check_monitors
@@ -230,8 +230,7 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
     if not longest:
         return ()
     if (jump := find_jump(made.structure)) is not None:
-        needs = f"keeps what the derivative of the jump by `{jump}` needs, whatever the steps"
-        shown = needs if adjoint is None else adjoint.describe_jump(jump, _state_bytes(made))
+        shown = show_jump(jump) if adjoint is None else adjoint.describe_jump(jump, _state_bytes(made))
         if shown is not None:
             return (f"Adjoint: {shown}",)
     if adjoint is None:

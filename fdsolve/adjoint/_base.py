@@ -108,6 +108,11 @@ def show_needs(count: int, state_bytes: int) -> str:
     return f"{count * state_bytes} bytes at a state for each, more where rules are not linear"
 
 
+def show_jump(kernel: str) -> str:
+    """What the plan prints where the derivative of a jump keeps what it needs."""
+    return f"keeps what the derivative of the jump by `{kernel}` needs, whatever the steps"
+
+
 def plain(step: Step, consts: Any, carry: Any, start: Any, count: int) -> Any:
     """`count` steps, one after the other."""
     start = jnp.asarray(start)

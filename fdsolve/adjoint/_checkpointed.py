@@ -143,8 +143,12 @@ def reversed_march(
     rooms: tuple[int, int],
     once: bool,
     storage: AbstractStorage | None = None,
+    small: bool = False,
 ) -> Any:
-    """The carry after the steps of a cut; `rooms` are bytes for all that steps need, and for nested checkpoints."""
+    """The carry after the steps of a cut; `rooms` are bytes for all that steps need, and for nested checkpoints.
+
+    `small`: what all steps need fits anyway, unless under vmap.
+    """
     leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
-    task = Reversal(step, run, form, cut, storage or Device(), once, rooms)
+    task = Reversal(step, run, form, cut, storage or Device(), once, rooms, small=small)
     return jax.tree.unflatten(jax.tree.structure(carry), march_reversibly(task, leaves))

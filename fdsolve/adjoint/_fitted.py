@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..kernels import detect_platform
-from ._base import AbstractRepeated, March, Step
+from ._base import AbstractRepeated, March, Quick, Step, show_jump, show_needs
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
 from ._reversal import count_bytes
@@ -14,6 +14,8 @@ KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
 EASY = NEAR
 """Bytes that a CPU sooner keeps than computes again: caches hold little more, and fresh memory is slow."""
+BESIDE = 16
+"""Runs beside each other, under vmap, of which few bytes are little still."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 
@@ -23,12 +25,21 @@ class Fitted(AbstractRepeated):
     """Checkpoints in `memory` bytes for a run of `total` steps: 2√T states where they fit, else as many as do.
 
     Where the derivative of JAX and of the march's kernel keeps no more than `easy` bytes, it is that: this is known
-    when it is traced.
+    when it is traced. `small`: it does, unless there are many runs beside each other.
     """
 
     memory: int
     total: int
     easy: int
+    small: bool = False
+
+    def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
+        if self.small and isinstance(quick, Quick) and quick.jumps(count):
+            return quick.run(consts, carry, start, count)
+        return super().march(step, consts, carry, start, count, quick)
+
+    def describe_jump(self, kernel: str, state_bytes: int) -> str | None:
+        return show_jump(kernel) if self.small else super().describe_jump(kernel, state_bytes)
 
     def march_as(
         self, once: bool, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None
@@ -38,13 +49,18 @@ class Fitted(AbstractRepeated):
             return run(consts, carry, start, count)
         cut = cut_steps(count, self.num_states(count, count_bytes(carry)))
         rooms = self.easy * count // self.total, self.memory // 2
-        return reversed_march(step, run, consts, carry, start, cut, rooms, once)
+        return reversed_march(step, run, consts, carry, start, cut, rooms, once, small=self.small)
 
     def num_states(self, count: int, state_bytes: int) -> int:
         """How many states are held for so many steps."""
         return max(1, min(usual_states(count), self.memory // max(state_bytes, 1) - WORKING))
 
     def describe(self, count: int, state_bytes: int) -> str:
+        if self.small:
+            needs = show_needs(self.total, state_bytes)
+            return (
+                f"keeps what all {self.total} steps need, which fits, {needs}; none is computed again, but under vmap"
+            )
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)
         more = show_blocks(count, state_bytes, self.memory // 2)
@@ -52,14 +68,15 @@ class Fitted(AbstractRepeated):
 
 
 def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:
-    """The default for so many steps of a state, with so many bytes free; None where all that steps need fits easily.
+    """The default for so many steps of a state, with so many bytes free; None where all that steps need is little.
 
     The memory is a power of two, so that programs stay the same while what is free changes a little.
     """
     if available is None or steps < 2:
         return None
-    most = EASY if detect_platform() == "cpu" else available
-    if KEPT * steps * state_bytes <= min(KEPT * most, available // 4):
+    on_cpu = detect_platform() == "cpu"
+    small = KEPT * steps * state_bytes <= min(KEPT * EASY if on_cpu else available, available // 4)
+    if small and (not on_cpu or BESIDE * steps * state_bytes <= EASY):
         return None
     memory = 1 << max(0, (available // 2).bit_length() - 1)
-    return Fitted(memory, steps, min(EASY if detect_platform() == "cpu" else memory, memory // 2))
+    return Fitted(memory, steps, min(EASY if on_cpu else memory, memory // 2), small)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._own_derivative import num_shots, own_derivative
 from .._tangents import moves, replaced
 from ..kernels import linear_map
 from ._base import March, Quick, Step, nearness, plain, split
@@ -31,6 +32,7 @@ class Reversal:
     keep no more than the second, it is theirs. `once`: the run keeps the first states; otherwise (a march that is
     repeated) it keeps none, and the reversal begins with computing them. `near`: blocks are those that the kernel of
     `quick` goes back through itself, their levels in its cache; the states of the cut are all kept between them.
+    `small`: a run that is alone keeps what its derivative needs, without asking how much that is.
     """
 
     step: Step
@@ -41,6 +43,7 @@ class Reversal:
     once: bool
     rooms: tuple[int, int]
     near: bool = False
+    small: bool = False
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the carry after all steps."""
@@ -48,7 +51,7 @@ class Reversal:
         return jax.tree.leaves(self.quick(consts, carry, start, self.cut.count))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def march_reversibly(task: Reversal, leaves: list[Any]) -> list[Any]:
     """The march on the leaves of constants, carry and start."""
     return task.run(leaves)
@@ -71,10 +74,10 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
     return out, _moved(made, leaves, along, out, None)
 
 
-march_reversibly.defjvp(_push, symbolic_zeros=True)
+march_reversibly.defjvp(_push)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def _keeping(task: Reversal, leaves: list[Any]) -> tuple[list[Any], Any]:
     """The march and the room with the states kept on the way; the room counts as constant where it is differentiated:
     what is made of it is differentiated by the leaves."""
@@ -87,7 +90,7 @@ def _push_keeping(task: Reversal, primals: Any, tangents: Any) -> Any:
     return (out, room), (_moved(task, leaves, along, out, room), jax.tree.map(_no_tangent, room))
 
 
-_keeping.defjvp(_push_keeping, symbolic_zeros=True)
+_keeping.defjvp(_push_keeping)
 
 
 def _no_tangent(array: Any) -> Any:
@@ -142,7 +145,8 @@ def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents:
 
 def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Callable[[Any], list[Any]] | None:
     """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
-    if bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0]:
+    shots = num_shots()
+    if (task.small and shots == 1) or shots * bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0]:
         return task.run
     size = count_bytes(task.form.unflatten(list(leaves))[1])
     cut = cut_blocks(task.cut.count, size, nearness(task.quick), task.rooms[1])

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
 from ..errors import DeclarationError, PlanningError, RunError
 from ..kernels import linear_map
@@ -134,7 +135,7 @@ class _Static:
     quick: March | None
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def _march(static: _Static, leaves: list[Any]) -> list[Any]:
     """The march on the leaves of constants, carry and start."""
     run = static.quick or partial(plain, static.step)
@@ -185,7 +186,7 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
     return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
 
 
-_march.defjvp(_push, symbolic_zeros=True)
+_march.defjvp(_push)
 
 
 def _pulled(

@@ -6,12 +6,12 @@ tangent. So what is differentiated twice backwards is differentiated forwards an
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
 from ..kernels import linear_map
 from ._base import Step, split
@@ -35,7 +35,7 @@ class Pull:
     inside: "Pull | None" = None
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def pull_back(pull: Pull, leaves: Leaves, room: Any, cotangents: Leaves) -> Leaves:
     """The cotangents of a march's leaves; its own derivative is there in both modes. The room is made of the leaves."""
     return pull.reverse(leaves, room, cotangents)
@@ -70,7 +70,7 @@ def _push(pull: Pull, primals: Any, tangents: Any) -> tuple[Leaves, Leaves]:
     return out, linear_map(forward, backward, inputs, [given[k] for k in moving], out)
 
 
-pull_back.defjvp(_push, symbolic_zeros=True)
+pull_back.defjvp(_push)
 
 
 @dataclass(frozen=True, eq=False)

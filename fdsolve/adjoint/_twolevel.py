@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
 from ..kernels import detect_platform
 from ._base import March, Quick
@@ -110,7 +111,7 @@ def block_length(count: int) -> int:
     return min(near, key=lambda size: size + count // size) if near else root
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def march_nested(task: Nested, leaves: list[Any]) -> list[Any]:
     """The march on the leaves of constants, carry and start; its derivative is that of nested scans."""
     consts, carry, start = task.form.unflatten(leaves)
@@ -127,7 +128,7 @@ def _push(task: Nested, primals: Any, tangents: Any) -> Any:
     return jax.jvp(run, tuple(leaves[k] for k in moving), tuple(along[k] for k in moving))
 
 
-march_nested.defjvp(_push, symbolic_zeros=True)
+march_nested.defjvp(_push)
 
 
 def nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
 from ..errors import DeclarationError
 from ..kernels import linear_map
@@ -73,7 +74,7 @@ class _Static:
     out_form: Any
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def _whole(static: _Static, leaves: list[Any]) -> list[Any]:
     """The run on the leaves of its operands."""
     return jax.tree.leaves(static.run.quick(static.form.unflatten(leaves)))
@@ -103,7 +104,7 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
     return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
 
 
-_whole.defjvp(_push, symbolic_zeros=True)
+_whole.defjvp(_push)
 
 
 def _check_real(leaves: Sequence[Any], moving: Sequence[int], adjoint: AbstractWhole) -> None:

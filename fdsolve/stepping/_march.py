@@ -192,7 +192,9 @@ def marcher(
 ) -> tuple[Callable[[Carry, Any], Carry], int, Advance]:
     """One step of a segment, after how many steps arrays are back in their places, and the march by many steps."""
     step = _recorded_step(structure, segment, arrays, axes, prepared, systems)
-    turn = turn_of(structure, segment) if _level_kernel(structure, segment, axes) is None else 1
+    if _level_kernel(structure, segment, axes) is not None:  # it writes a new level where the oldest stands
+        return step, 1, partial(_march, step, lcm(*(max(one.kept, 1) for one in structure.carried)))
+    turn = turn_of(structure, segment)
     advance: Advance = partial(_march, step, turn)
     if (kernel := march_kernel(structure, segment)) is None:
         return step, turn, advance

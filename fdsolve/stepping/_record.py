@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Arrays
+from ..kernels import Arrays, linear_map
 from ..planning import Array, Structure, index_key, weight_key
 from ._shown import add_to_means
 
@@ -43,9 +43,7 @@ def recorded(
 
     def write(state: Any, records: Records, number: Any) -> Records:
         return records | {
-            one.name: lax.dynamic_update_index_in_dim(
-                records[one.name], _listen(one, axes, arrays, state[one.name][0]), number // found.every, 0
-            )
+            one.name: _written(records[one.name], _listen(one, axes, arrays, state[one.name][0]), number // found.every)
             for one in structure.declared
         }
 
@@ -57,6 +55,21 @@ def recorded(
         return state, lax.cond(wanted, lambda r: write(state, r, number), lambda r: r, records)
 
     return run
+
+
+def _written(records: jax.Array, row: jax.Array, place: Any) -> jax.Array:
+    """The records with a row put in, where none stood before.
+
+    So the cotangent of the records before is that of those after: no row of it needs to be cleared, nor all be copied.
+    """
+
+    def forward(kept: Any, moving: Any) -> list[Any]:
+        return [lax.dynamic_update_index_in_dim(moving[0], moving[1], kept[0], 0)]
+
+    def backward(kept: Any, cotangents: Any) -> list[Any]:
+        return [cotangents[0], lax.dynamic_index_in_dim(cotangents[0], kept[0], 0, keepdims=False)]
+
+    return linear_map(forward, backward, [place], [records, row], [records])[0]
 
 
 def _listen(storage: Array, axes: tuple[str, ...], arrays: Arrays, array: jax.Array) -> jax.Array:

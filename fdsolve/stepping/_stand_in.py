@@ -1,6 +1,5 @@
 """Known values put into an array, with the array's own derivative."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -8,8 +7,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from .._own_derivative import own_derivative
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+
+@own_derivative
 def stand_in(starts: tuple[tuple[int, ...], ...], array: jax.Array, known: list[jax.Array]) -> jax.Array:
     """The array with known values from some places on, and its own derivative; where known values themselves are
     differentiated, with theirs. All at once: the transpose is the identity, where no state is copied."""
@@ -27,4 +28,4 @@ def _push(starts: tuple[tuple[int, ...], ...], primals: Any, tangents: Any) -> t
     return stand_in(starts, array, known), moved
 
 
-stand_in.defjvp(_push, symbolic_zeros=True)
+stand_in.defjvp(_push)

@@ -76,3 +76,47 @@ def test_steps_taken_back() -> None:
     for key in point:
         assert float(jnp.abs(expected[key]).max()) > 1e-3
         np.testing.assert_allclose(found[key], expected[key], rtol=1e-9, atol=1e-10)
+
+
+def plane(save: Any, kernel: str, adjoint: Any) -> Any:
+    """A scalar of a wave over a plane that is not linear, by its speeds and its start."""
+    g = fd.Grid(t=fd.Time(0.0, 1.0, num=17), x=fd.Axis(0.0, 1.0, num=13), y=fd.Axis(0.0, 1.0, num=11))
+    u = fd.Field("u", g)
+    u[...] = lambda u, c: (
+        2 * u["t-1"]
+        - u["t-2"]
+        + 0.2 * c[...] * (u["t-1", "x-1"] + u["t-1", "y+1"] - 2 * u["t-1"])
+        - 0.1 * u["t-1"] ** 3
+    )
+    u[[0, 1]] = lambda x, y, a: a * jnp.sin(3 * x) * jnp.cos(5 * y)
+    u[dict(x=0)], u[dict(x=-1)] = fd.boundary.Neumann(0.1), fd.boundary.Dirichlet(0.3)
+    u[dict(y=[0, -1])] = 0.0
+
+    def of(parameters: dict[str, Any]) -> Any:
+        found = fd.solve(u, kernel=kernel, adjoint=adjoint, save=save, **parameters)["u"]
+        return jnp.sum(jnp.sin(3 * found))
+
+    return of
+
+
+SAVES = dict(
+    last=fd.final(), some=fd.every(5), all=fd.every(1), receivers=fd.receivers(dict(x=[0.31, 0.77], y=[0.42, 0.2]))
+)
+ADJOINTS = (None, fd.adjoint.Full(), fd.adjoint.Checkpointed(snapshots=3), fd.adjoint.Reversible())
+
+
+@pytest.mark.parametrize("adjoint", ADJOINTS, ids=repr)
+@pytest.mark.parametrize("save", SAVES)
+def test_generated_code(save: str, adjoint: Any) -> None:
+    """Products with the Hessian of runs in generated code, whatever they keep on their way."""
+    random = np.random.default_rng(1)
+    point = dict(a=jnp.asarray(0.7), c=jnp.asarray(1 + 0.1 * random.standard_normal((13, 11))))
+    along = dict(a=jnp.asarray(0.3), c=jnp.asarray(random.standard_normal((13, 11))))
+    native, slices = plane(SAVES[save], "native", adjoint), plane(SAVES[save], "slices", fd.adjoint.Full())
+    forwards = jax.jit(lambda p: jax.jvp(jax.grad(native), (p,), (along,))[1])(point)
+    backwards = jax.jit(curved(native, along))(point)
+    expected = jax.jit(lambda p: jax.jvp(jax.grad(slices), (p,), (along,))[1])(point)
+    for key in point:
+        assert float(jnp.abs(expected[key]).max()) > 1e-2
+        np.testing.assert_allclose(forwards[key], expected[key], rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(backwards[key], expected[key], rtol=1e-9, atol=1e-10)

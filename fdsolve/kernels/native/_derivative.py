@@ -7,15 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.custom_derivatives import SymbolicZero
 
+from ..._own_derivative import instantiated, own_derivative
 from ..._tangents import moves, replaced
 from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
-from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays
+from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
@@ -62,7 +61,7 @@ def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Til
     return _with_ghosts(call, program, arrays, found, start)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def _march(static: Static, leaves: list[jax.Array], state: list[jax.Array], start: jax.Array) -> Any:
     """The march; its arrays come as leaves, since tangents that stand in their places are no arrays."""
     call, tiling, form = static
@@ -86,15 +85,15 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     pull = Pull(tuple(sorted(names[k] for k in places)))
     if refusal(call, pull) is None:
         return _along_any(static, pull, [names[k] for k in places], places, primals, tangents)
-    moved = jax.tree.map(_instantiated, tuple(tangents), is_leaf=_is_zero)
+    moved = jax.tree.map(instantiated, tuple(tangents))
     run_portably = portable_by_blocks if call.block else portable
     return _march(static, *primals), jax.jvp(partial(run_portably, call, form), tuple(primals), moved)[1]
 
 
-_march.defjvp(_push, symbolic_zeros=True)
+_march.defjvp(_push)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def _march_writing(writing: Writing, leaves: list[Any], state: list[Any], start: Any) -> tuple[list[Any], list[Any]]:
     """The march, and the levels that it writes down on its way; they count as constants where it is differentiated."""
     call, tiling, form, levels = writing
@@ -108,7 +107,7 @@ def _push_writing(writing: Writing, primals: Any, tangents: Any) -> Any:
     return (out, stacks), (moved, [jnp.zeros_like(one) for one in stacks])
 
 
-_march_writing.defjvp(_push_writing, symbolic_zeros=True)
+_march_writing.defjvp(_push_writing)
 
 
 def _along_affine(static: Static, primals: Any, tangents: Any) -> list[Any]:
@@ -124,7 +123,7 @@ def _along_affine(static: Static, primals: Any, tangents: Any) -> list[Any]:
         found = run(call, "adjoint", held, cotangents, first + (call.steps - 1), tiling)
         return without_ghost_rows(layout_of(call).program, found)
 
-    return linear_map(forward, backward, leaves, [_instantiated(t) for t in tangents])
+    return linear_map(forward, backward, leaves, [instantiated(t) for t in tangents])
 
 
 def _along_any(
@@ -156,7 +155,7 @@ def _along_any(
         back = pull_blocks if call.block else pull_back
         return back(static, *tree.unflatten(held), list(cotangents))
 
-    moving = [*(tangents[0][k] for k in places), *map(_instantiated, tangents[1])]
+    moving = [*(tangents[0][k] for k in places), *map(instantiated, tangents[1])]
     return result, linear_map(forward, backward, kept, moving, result)
 
 
@@ -182,7 +181,7 @@ def _stacked(static: Static, names: Sequence[str], state: Sequence[Any]) -> list
     given = iter(state)
     for one, kept in layout_of(static[0]).program.state:
         found[one.name] = [next(given) for _ in range(kept)]
-    return [jnp.stack(found[name][::-1]) for name in names]
+    return [stacked(found[name][::-1]) for name in names]
 
 
 def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:
@@ -194,18 +193,6 @@ def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:
         else:
             found.append(keys[0].key)
     return found
-
-
-def _is_zero(tangent: Any) -> bool:
-    return type(tangent) is SymbolicZero
-
-
-def _instantiated(tangent: Any) -> Any:
-    if not _is_zero(tangent):
-        return tangent
-    if tangent.dtype == jax.dtypes.float0:
-        return np.zeros(tangent.shape, jax.dtypes.float0)
-    return jnp.zeros(tangent.shape, tangent.dtype)
 
 
 def _with_ghosts(call: MarchCall, program: Program, arrays: Arrays, levels: Held, start: Any) -> dict[str, Any]:

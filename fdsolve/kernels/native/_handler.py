@@ -1,10 +1,11 @@
-"""The entry point that XLA calls: passes over the state, tiles of a pass on XLA's own threads.
+"""The entry point that XLA calls: marches beside each other, passes over a state, tiles of a pass on XLA's own threads.
 
 Offsets are those of XLA's C interface for custom calls (xla/ffi/api/c_api.h, version 0.x): the call frame with its
 arguments and results, the metadata extension, and `XLA_FFI_ThreadPool_Schedule`.
 """
 
 import sys
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -42,10 +43,14 @@ _EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = (
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
-SETTINGS = ("start", "steps", "passes", "parts", "threads", "share", "base", "stored", "block", "place", "width")
-"""The entries of the i32 array of settings; `share`, a thread's scratch, counts cache lines. Of profiles along levels,
-`base` is the number of the first; so many levels of the march are `stored`, or states before blocks of `block` levels,
-at a `place` among which it starts. Blocks of the second axis have a `width`."""
+SETTINGS = ("start", "steps", "passes", "parts", "share", "halos", "base", "stored", "block", "place", "width")
+"""The entries of the i32 array of settings; `share`, a thread's scratch, and `halos` count cache lines. Of profiles
+along levels, `base` is the number of the first; so many levels of the march are `stored`, or states before blocks of
+`block` levels, at a `place` among which it starts. Blocks of the second axis have a `width`."""
+TEAMS = ("threads", "shots", "teams")
+"""The entries behind those: so many `shots`, marches of arrays that lie one after the other, are shared out among
+`teams` of `threads`. Then comes for each argument and each result but the scratch how many entries it has for one
+shot; 0 where all shots have it in common."""
 _LARGE, _PAGE, _HUGE = 2**22, 4096, 14
 """Bytes of fresh memory for which the system is asked for large pages; madvise's word for that."""
 
@@ -53,35 +58,101 @@ _LARGE, _PAGE, _HUGE = 2**22, 4096, 14
 def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
     """Writes the handler and what it calls; its name."""
     work = write_worker(module, tile)
-    task = write_task(module, work)
-    one_pass = _write_pass(module, work, task, layout, slots)
-    code = Code(module, "fdsolve_march", I64, [I64], internal=False)
+    one_pass = _write_pass(module, work, write_task(module, work), layout, slots)
+    march = _write_march(module, one_pass, layout, slots)
+    return write_entry(module, march, SETTINGS, slots.first + len(slots.shared), slots.results, "fdsolve_march",
+                       lambda buffers, shots: _ask_for_large_pages(buffers, shots, layout, slots))  # fmt: skip
+
+
+def write_entry(
+    module: ir.Module,
+    march: ir.Function,
+    names: Sequence[str],
+    arguments: int,
+    scratch_at: int,
+    name: str,
+    prepare: Callable[["Buffers", Number], None] | None = None,
+) -> str:
+    """Writes the function that XLA calls; its name. It calls `march(frame, shot, scratch)` for every shot.
+
+    The settings have these names, and stand behind so many arguments; the scratch is the result at `scratch_at`.
+    """
+    each = Code(module, f"{name}_shot", VOID, [I64] * 3)
+    control, shot, scratch = each.arguments
+    each.builder.call(march, [each.load(control, POINTERS), shot, scratch])
+    each.builder.ret_void()
+    work = write_worker(module, each.function, "team")
+    task = write_task(module, work, "team_task")
+    code = Code(module, name, I64, [I64], internal=False)
     (frame,) = code.arguments
     answer_metadata(code, frame)
-    arguments, results = first_of(code, frame)
-    settings = data_of(code, arguments, slots.first + len(slots.shared))
-    values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SETTINGS)}
-    unit = layout.schedule.least if layout.schedule.blocks is not None else 1
-    units, passes = code.div(values["steps"], unit), values["passes"]
-    _ask_for_large_pages(code, results, values, layout, slots)
-    with code.loop(0, passes) as number:  # levels are shared out evenly
-        done = code.mul(code.div(code.mul(number, units), passes), unit)
-        levels = code.sub(code.mul(code.div(code.mul(code.add(number, 1), units), passes), unit), done)
-        start = code.add(values["start"], code.mul(done, layout.program.direction))
-        code.builder.call(one_pass, [frame, settings, code.value(start), code.value(levels)])
+    buffers = Buffers(code, frame, names, arguments, scratch_at)
+    shots, teams, threads = (buffers.values[name] for name in ("shots", "teams", "threads"))
+    if prepare is not None:
+        prepare(buffers, shots)
+    share = code.mul(code.add(code.mul(buffers.values["share"], threads), buffers.values["halos"]), LINE)
+    control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8)))
+    start = code.round_up(data_of(code, buffers.results, scratch_at), LINE)
+    for value, at in ((0, NEXT), (0, DONE), (teams, HOLDERS), (shots, PARTS), (0, WORKERS), (share, SHARE),
+                      (start, SCRATCH), (frame, POINTERS)):  # fmt: skip
+        code.store(value, control, at)
+    run_tiles(code, frame, control, task, work, teams, shots)
     code.builder.ret(ir.Constant(I64, 0))
     return code.function.name
 
 
-def _ask_for_large_pages(code: Code, results: Number, values: dict[str, Number], layout: Layout, slots: Slots) -> None:
+class Buffers:
+    """Settings by their names, and where arguments and results of a call stand for one of its shots."""
+
+    def __init__(
+        self, code: Code, frame: Number, names: Sequence[str], arguments: int, scratch_at: int, shot: Number = 0
+    ) -> None:
+        self.code, self.count, self.scratch_at, self.shot = code, arguments, scratch_at, shot
+        self.arguments, self.results = code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
+        self.settings = data_of(code, self.arguments, arguments)
+        self.names = (*names, *TEAMS)
+        self.values = {name: code.load(self.settings, 4 * k, I32) for k, name in enumerate(self.names)}
+
+    def argument(self, number: int, item: int) -> Number:
+        """Where the shot's part of an argument starts, whose entries have so many bytes."""
+        return self._part(self.arguments, number, number, item)
+
+    def result(self, number: int, item: int) -> Number:
+        """The same of a result."""
+        return self._part(self.results, number, self.count + number - (number > self.scratch_at), item)
+
+    def _part(self, buffers: Number, number: int, place: int, item: int) -> Number:
+        code = self.code
+        size = code.mul(code.load(self.settings, 4 * (len(self.names) + place), I32), item)
+        return code.add(data_of(code, buffers, number), code.mul(size, self.shot))
+
+
+def _write_march(module: ir.Module, one_pass: ir.Function, layout: Layout, slots: Slots) -> ir.Function:
+    """march(frame, shot, scratch): all passes."""
+    code = Code(module, "march", VOID, [I64] * 3)
+    frame, shot, scratch = code.arguments
+    values = Buffers(code, frame, SETTINGS, slots.first + len(slots.shared), slots.results).values
+    unit = layout.schedule.least if layout.schedule.blocks is not None else 1
+    units, passes = code.div(values["steps"], unit), values["passes"]
+    with code.loop(0, passes) as number:  # levels are shared out evenly
+        done = code.mul(code.div(code.mul(number, units), passes), unit)
+        levels = code.sub(code.mul(code.div(code.mul(code.add(number, 1), units), passes), unit), done)
+        start = code.add(values["start"], code.mul(done, layout.program.direction))
+        code.builder.call(one_pass, [frame, shot, scratch, code.value(start), code.value(levels)])
+    code.builder.ret_void()
+    return code.function
+
+
+def _ask_for_large_pages(buffers: "Buffers", shots: Number, layout: Layout, slots: Slots) -> None:
     """For levels that are written down: they are fresh memory, and small pages of it are dear to come by."""
     if sys.platform != "linux":
         return
+    code, stored = buffers.code, buffers.values["stored"]
     for k, name in enumerate(slots.stored):
         kept = kept_of(layout, name)[1]
-        number = code.mul(values["stored"], kept) if slots.spread else code.add(values["stored"], kept)
-        size = code.mul(number, layout.bytes_of(name))
-        start = code.round_up(data_of(code, results, slots.results + 1 + k), _PAGE)
+        number = code.mul(stored, kept) if slots.spread else code.add(stored, kept)
+        size = code.mul(code.mul(number, layout.bytes_of(name)), shots)
+        start = code.round_up(data_of(code, buffers.results, slots.results + 1 + k), _PAGE)
         with code.when(code.below(_LARGE, size)):
             asked = map(code.value, (start, code.sub(size, _PAGE), _HUGE))
             code.call("madvise", I32, *asked)
@@ -106,19 +177,14 @@ def answer_metadata(code: Code, frame: Number) -> None:
         code.builder.position_at_end(code.function.append_basic_block("unreached"))
 
 
-def first_of(code: Code, frame: Number) -> tuple[Number, Number]:
-    """Where the lists of arguments and of results start."""
-    return code.load(frame, _ARGUMENTS), code.load(frame, _RESULTS)
-
-
 def data_of(code: Code, buffers: Number, number: Number) -> Number:
     """The address of the entries of an argument or result."""
     return code.load(code.load(buffers, code.mul(number, 8)), _BUFFER_DATA)
 
 
-def write_worker(module: ir.Module, tile: ir.Function) -> ir.Function:
+def write_worker(module: ir.Module, tile: ir.Function, name: str = "work") -> ir.Function:
     """work(control): tiles until none is left."""
-    code = Code(module, "work", VOID, [I64])
+    code = Code(module, name, VOID, [I64])
     (control,) = code.arguments
     worker = code.count(control, WORKERS, 1)
     scratch = code.add(code.load(control, SCRATCH), code.mul(worker, code.load(control, SHARE)))
@@ -132,9 +198,9 @@ def write_worker(module: ir.Module, tile: ir.Function) -> ir.Function:
     return code.function
 
 
-def write_task(module: ir.Module, work: ir.Function) -> ir.Function:
+def write_task(module: ir.Module, work: ir.Function, name: str = "task") -> ir.Function:
     """task(control): what a thread of the pool runs; the last one to hold the control block frees it."""
-    code = Code(module, "task", VOID, [I64])
+    code = Code(module, name, VOID, [I64])
     (control,) = code.arguments
     code.builder.call(work, [control])
     _release(code, control)
@@ -154,18 +220,16 @@ def _write_pass(
     layout: Layout,
     slots: Slots,
 ) -> ir.Function:
-    """pass(frame, settings, start, levels): some levels, all tiles."""
-    code = Code(module, "one_pass", VOID, [I64] * 4)
-    frame, settings, start, levels = code.arguments
-    count, shared, before = len(slots.state), len(slots.shared), slots.results
-    arguments, results = first_of(code, frame)
+    """pass(frame, shot, scratch, start, levels): some levels, all tiles."""
+    code = Code(module, "one_pass", VOID, [I64] * 5)
+    frame, shot, scratch, start, levels = code.arguments
+    count, shared, before, item = len(slots.state), len(slots.shared), slots.results, layout.item
+    buffers = Buffers(code, frame, SETTINGS, slots.first + shared, before, shot)
     pointers = count + shared + len(slots.stored) + 1
     control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * pointers)))
     parts, threads, share, base, stored, block, place, width = (
-        code.load(settings, 4 * SETTINGS.index(name), I32)
-        for name in ("parts", "threads", "share", "base", "stored", "block", "place", "width")
+        buffers.values[name] for name in ("parts", "threads", "share", "base", "stored", "block", "place", "width")
     )
-    scratch = code.round_up(data_of(code, results, before), LINE)
     rings = code.mul(code.mul(share, LINE), threads)
     for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS), (start, START),
                       (levels, LEVELS), (code.mul(share, LINE), SHARE), (scratch, SCRATCH),
@@ -174,14 +238,14 @@ def _write_pass(
         code.store(value, control, at)
     for k, (name, behind) in enumerate(slots.state):
         if slots.alone:
-            pointer = _place_before(code, arguments, results, name, behind, code.sub(start, base), place, layout, slots)
+            pointer = _place_before(buffers, name, behind, code.sub(start, base), place, layout, slots)
         else:
-            pointer = data_of(code, results, k)
+            pointer = buffers.result(k, item)
         code.store(pointer, control, POINTERS + 8 * k)
-    for k in range(shared):
-        code.store(data_of(code, arguments, slots.first + k), control, POINTERS + 8 * (count + k))
+    for k, (name, _, _) in enumerate(slots.shared):
+        code.store(buffers.argument(slots.first + k, slots.itemsize(name)), control, POINTERS + 8 * (count + k))
     for k, name in enumerate(slots.stored):
-        code.store(data_of(code, results, before + 1 + k), control, POINTERS + 8 * slots.stored_slot(name))
+        code.store(buffers.result(before + 1 + k, item), control, POINTERS + 8 * slots.stored_slot(name))
     if layout.program.wraps or not slots.alone:
         save_halos(code, control, parts, levels, layout, slots)
     run_tiles(code, frame, control, task, work, threads, parts)
@@ -202,24 +266,14 @@ def run_tiles(
 
 
 def _place_before(
-    code: Code,
-    arguments: Number,
-    results: Number,
-    name: str,
-    behind: int,
-    done: Number,
-    place: Number,
-    layout: Layout,
-    slots: Slots,
+    buffers: Buffers, name: str, behind: int, done: Number, place: Number, layout: Layout, slots: Slots
 ) -> Number:
     """Where a level before a pass stands: among the states that were kept, or among the levels written down so far."""
-    (_, kept), number = kept_of(layout, name), slots.stored.index(name)
-    size = layout.bytes_of(name)
-    first = code.add(
-        data_of(code, arguments, number), code.mul(code.add(code.mul(place, kept), kept - 1 - behind), size)
-    )
+    (_, kept), number, code = kept_of(layout, name), slots.stored.index(name), buffers.code
+    size, item = layout.bytes_of(name), layout.item
+    first = code.add(buffers.argument(number, item), code.mul(code.add(code.mul(place, kept), kept - 1 - behind), size))
     later = code.add(
-        data_of(code, results, slots.results + 1 + number), code.mul(code.add(done, kept - 1 - behind), size)
+        buffers.result(slots.results + 1 + number, item), code.mul(code.add(done, kept - 1 - behind), size)
     )
     return code.choose(code.equal(done, 0), first, later)
 

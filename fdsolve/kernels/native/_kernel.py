@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from math import prod
 from typing import Any
 
+from ...planning import Parallel
 from .._level import Arrays
 from .._march_call import MarchCall
 from .._registry import register
@@ -13,6 +14,8 @@ from .._registry import register
 MIN_UPDATES = 2**15
 """Points × levels; below, generating code costs more than it saves."""
 MIN_STEPS = 4
+MIN_READS = 2**15
+"""What all points of a level read, where receivers listen at each; below, the calls cost more than they save."""
 
 
 @cache
@@ -32,7 +35,16 @@ def why_not(call: MarchCall) -> str | None:
 def rank(call: MarchCall) -> int:
     """First of all where there is enough work for its compilation, else after the portable kernel."""
     points = max(prod(one.shape) for one in call.structure.arrays)
+    if call.structure.recording is not None:
+        levels = call.structure.segments[-1].stop
+        return 10 if len(call.axes) > 1 and _reads(call) >= MIN_READS and points * levels >= MIN_UPDATES else -10
     return 10 if call.steps >= MIN_STEPS and points * call.steps >= MIN_UPDATES else -10
+
+
+def _reads(call: MarchCall) -> int:
+    """How many operands the rules of a level have at all points together."""
+    pieces = [*call.phase.rates, *(stage.piece for stage in call.phase.stages if isinstance(stage, Parallel))]
+    return sum(piece.box.size * len(call.structure.rules[piece.rule].operands) for piece in pieces)
 
 
 @register("march", platform="cpu", backend="native", priority=rank, serves=why_not, blocks=True)

@@ -1,12 +1,10 @@
 """Generated machine code as one call of XLA: what program it is, its arrays, and how it is cut into tiles."""
 
 import ctypes
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -23,13 +21,15 @@ from ._blocks import make_blocks
 from ._bundles import make_bundles
 from ._code import text_of
 from ._handler import write_handler
+from ._launch import Launch, launch
 from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
 from ._objects import load_function, object_key
 from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
+from ._processors import num_threads, shared_cache
 from ._program import Program, Unserved, make_program
 from ._rows import write_rows
-from ._schedule import MAX_REACH, make_schedule
+from ._schedule import make_schedule
 from ._single import single_program
 from ._tile import TileWriter
 
@@ -131,6 +131,11 @@ def is_single(call: MarchCall) -> bool:
     return call.steps == 1 < layout_of(call).schedule.least
 
 
+def stacked(levels: Sequence[jax.Array]) -> jax.Array:
+    """Levels one behind the other, those of each shot together (by `jnp.stack`, vmap puts shots between levels)."""
+    return jnp.concatenate([one[None] for one in levels])
+
+
 def run_level(
     call: MarchCall, arrays: Arrays, state: Sequence[jax.Array], start: Any, tiling: Tiling | None
 ) -> list[jax.Array]:
@@ -139,7 +144,7 @@ def run_level(
     for one, kept in layout_of(call).program.state:
         held.append([next(given) for _ in range(kept)])
         if kept > 1:
-            stacks[stack_name(one.name)] = jnp.stack(held[-1][-2::-1])
+            stacks[stack_name(one.name)] = stacked(held[-1][-2::-1])
     new = run(call, "single", arrays, [levels[-1] for levels in held], start, tiling, stacks)
     return [level for one, levels in zip(new, held, strict=True) for level in (one, *levels[:-1])]
 
@@ -264,27 +269,17 @@ def run(
     passes, tiling = _fitted(layout, call.steps, tiling)
     bytes_needed = layout.ring_bytes(tiling.levels) + layout.beside_bytes(tiling.levels, tiling.parts)
     share = -(-bytes_needed // LINE) + 2
-    halos = 2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows()
+    halos = -(-2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows() // LINE)
     base = start if base is None else base
-    sizes = (call.steps, passes, tiling.parts, tiling.threads, share, base, number, max(1, call.block), place)
-    sizes = (*sizes, tiling.width)
-    settings = jnp.stack([jnp.asarray(n, jnp.int32) for n in (start, *sizes)])
-    results = [] if alone else [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in state]
-    scratch = jax.ShapeDtypeStruct(((share * tiling.threads + 1) * LINE + halos,), np.uint8)
+    settings = (start, call.steps, passes, tiling.parts, share, halos, base, number, max(1, call.block), place)
     kept = {one.name: kept for one, kept in program.state}
     written = []
     for k, name in enumerate(stored):
         shape = state[k].shape[1:] if alone else state[names.index((name, 0))].shape
         levels = kept[name] * number if spread else kept[name] + number
-        written.append(jax.ShapeDtypeStruct((levels, *shape), program.dtype))
-    run_target = jax.ffi.ffi_call(
-        target,
-        (*results, scratch, *written),
-        input_output_aliases={k: k for k in range(len(results))},
-        vmap_method="sequential",
-    )
-    found = run_target(*state, *shared.values(), settings)
-    return [*found[: len(results)], *found[len(results) + 1 :]]
+        written.append(((levels, *shape), program.dtype.str))
+    code = Launch(target, 0 if alone else len(state), tuple(written), tiling.threads, share, halos)
+    return launch(code, (*settings, tiling.width), [*state, *shared.values()])
 
 
 def _stored(call: MarchCall, kind: Kind) -> tuple[tuple[str, ...], int]:
@@ -303,7 +298,7 @@ def _fitted(layout: Layout, steps: int, tiling: Tiling) -> tuple[int, Tiling]:
         levels -= unit
     passes = max(1, min(-(-steps // levels), steps // least))
     levels = -(-steps // unit // passes) * unit
-    room = max(layout.halo(levels), 2 * MAX_REACH)
+    room = max(layout.halo(levels), layout.schedule.rows.least)
     parts = max(1, min(tiling.parts, rows // room))
     return passes, Tiling(levels, parts, min(tiling.threads, parts), tiling.width)
 
@@ -319,13 +314,6 @@ def _whole_levels(layout: Layout, blocked: Layout, steps: int, tiling: Tiling) -
     return steps if short or steps - whole < max(unit, layout.schedule.least) else whole
 
 
-def num_threads() -> int:
-    """Threads that XLA's pool has: the processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
-
-
 SMALL = 2**14
 """Points below which one thread does all."""
 
@@ -338,32 +326,24 @@ STAYS = 8
 only cost turns at which not all levels have a row."""
 
 
-@cache
-def shared_cache() -> int:
-    """Bytes of the largest cache, which the processors have in common; 16 MiB where it is not known."""
-    try:
-        sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
-        return max(int(size.removesuffix("K")) * 1024 for size in sizes)
-    except (OSError, ValueError):
-        return 16 * 2**20
-
-
 def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> Tiling:
-    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of, at most 16, or
-    4 where the state stays in that cache anyway; or what the wavefront of a block needs, where planes are so large that
-    few levels fit."""
+    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of: at most 16, 4
+    where the state stays in that cache anyway, 2 in three dimensions, where much lies beside tiles. Or what the
+    wavefront of a block needs, where planes are so large that few levels fit, or levels stand where the state does."""
     points = prod(layout.program.arrays[0].shape)
     rows = layout.size(0)
     threads = num_threads() if points >= SMALL else 1
-    parts = max(1, min(threads, rows // (2 * MAX_REACH)))
+    parts = max(1, min(threads, rows // layout.schedule.rows.least))
     levels, room = 1, shared_cache() // (4 * threads)
     state = sum(kept * layout.bytes_of(one.name) for one, kept in layout.program.state)
-    for more in (2, 4, 8, 16) if state > shared_cache() // STAYS else (2, 4):
-        if more <= steps and layout.ring_bytes(more) <= room and 16 * layout.halo(more) <= rows // parts:
+    high, most = (16, (2, 4, 8, 16) if state > shared_cache() // STAYS else (2, 4)) if layout.rank < 3 else (8, (2,))
+    for more in most:
+        if more <= steps and layout.ring_bytes(more) <= room and high * layout.halo(more) <= rows // parts:
             levels = more
     large = layout.ring_bytes(2 * levels) > room
-    few = 1 if blocked is not None and blocked.beside_bytes(1, 1) else 2  # what stands beside must be moved too
-    if blocked is not None and large and levels <= few:
+    beside = blocked is not None and blocked.beside_bytes(1, 1) > 0  # it must be moved too
+    wide = not beside and layout.size(1) >= 2 * WIDTH
+    if blocked is not None and (wide or (large and levels <= (1 if beside else 2))):
         for more, much in ((8, room), (4, 2 * room)):
             unit = blocked.schedule.least
             fits = more % unit == 0 and more <= steps and blocked.block_bytes(more, WIDTH) <= much

@@ -13,18 +13,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..._tangents import replaced
+from ..._own_derivative import instantiated, own_derivative
 from .._march_call import MarchCall
 from ._march import layout_of, pulled_of, run
 from ._operands import Alone, Spread, stack_name
-from ._pull import Carried, Pulling, cotangents_of, portable, pull_levels, start_of
+from ._pull import Carried, Pulling, cotangents_of, portable, pull_levels, start_of, tangent_of_pull
 from ._slabs import cut_slabs, pull_slabs
 
 Keeping = tuple[MarchCall, Any, Any]
 """A march by blocks, its tiling, and the tree of its arrays."""
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: Any) -> tuple[list[Any], list[Any]]:
     """The march, and its state before each block; these count as constants where it is differentiated."""
     call, tiling, form = static
@@ -36,12 +36,13 @@ def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: A
 @march_keeping.defjvp
 def _push_keeping(static: Keeping, primals: Any, tangents: Any) -> Any:
     call, _, form = static
+    tangents = jax.tree.map(instantiated, tangents)
     out, rooms = march_keeping(static, *primals)
     moved = jax.jvp(partial(portable_by_blocks, call, form), tuple(primals), tuple(tangents))[1]
     return (out, rooms), (moved, [jnp.zeros_like(one) for one in rooms])
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def pull_blocks(
     static: Pulling, leaves: list[Any], state: list[Any], start: Any, rooms: list[Any], cotangents: list[Any]
 ) -> list[Any]:
@@ -69,21 +70,7 @@ def pull_blocks(
 
 @pull_blocks.defjvp
 def _push_pull(static: Pulling, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    """By the portable kernel; the states written down are what the rest makes them."""
-    call, _, form, _, _, places = static
-
-    def pulled(leaves: list[Any], state: list[Any], start: Any, cotangents: list[Any]) -> list[Any]:
-        def moved(*given: Any) -> list[Any]:
-            count = len(places)
-            return portable_by_blocks(call, form, replaced(leaves, places, given[:count]), given[count:], start)
-
-        return list(jax.vjp(moved, *(leaves[k] for k in places), *state)[1](list(cotangents)))
-
-    def without_rooms(given: Any) -> tuple[Any, ...]:
-        return (*given[:3], given[4])
-
-    moved = jax.jvp(pulled, without_rooms(primals), without_rooms(tangents))[1]
-    return pull_blocks(static, *primals), moved
+    return pull_blocks(static, *primals), tangent_of_pull(portable_by_blocks, static, primals, tangents)
 
 
 def portable_by_blocks(

@@ -1,14 +1,14 @@
 """The pull of cotangents through a march by generated code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._own_derivative import instantiated, own_derivative
 from ..._tangents import replaced
 from .._march_call import MarchCall
 from .._registry import get
@@ -19,9 +19,11 @@ from ._sums import gather_level, gather_sums, start_sums
 
 Pulling = tuple[MarchCall, Tiling | None, Any, Pull, tuple[str, ...], tuple[int, ...]]
 """A march, its tiling, the tree of its arrays, what is pulled, the names and places of the leaves that move."""
+Portable = Callable[..., list[Any]]
+"""A march by JAX operations, of (call, tree of its arrays, their leaves, state, first level) to the state after it."""
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@own_derivative
 def pull_back(
     static: Pulling, leaves: list[Any], state: list[Any], start: Any, stacks: list[Any], cotangents: list[Any]
 ) -> list[Any]:
@@ -81,21 +83,23 @@ def cotangents_of(static: Pulling, leaves: Sequence[Any], found: Carried) -> lis
 
 @pull_back.defjvp
 def _push_pull(static: Pulling, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-    """By the portable kernel; the levels written down are what the rest makes them."""
+    return pull_back(static, *primals), tangent_of_pull(portable, static, primals, tangents)
+
+
+def tangent_of_pull(march: Portable, static: Pulling, primals: Any, tangents: Any) -> list[Any]:
+    """The tangent of a pull of (leaves, state, start, what a march kept, cotangents) by a march of JAX operations; what
+    is kept is what the rest makes it."""
     call, _, form, _, _, places = static
 
     def pulled(leaves: list[Any], state: list[Any], start: Any, cotangents: list[Any]) -> list[Any]:
         def moved(*given: Any) -> list[Any]:
             count = len(places)
-            return portable(call, form, replaced(leaves, places, given[:count]), given[count:], start)
+            return march(call, form, replaced(leaves, places, given[:count]), given[count:], start)
 
         return list(jax.vjp(moved, *(leaves[k] for k in places), *state)[1](list(cotangents)))
 
-    def without_levels(given: Any) -> tuple[Any, ...]:
-        return (*given[:3], given[4])
-
-    moved = jax.jvp(pulled, without_levels(primals), without_levels(tangents))[1]
-    return pull_back(static, *primals), moved
+    along = jax.tree.map(instantiated, (*tangents[:3], tangents[4]))
+    return jax.jvp(pulled, (*primals[:3], primals[4]), along)[1]
 
 
 def portable(

@@ -7,7 +7,7 @@ e_b + ρ·l ≥ eₐ + o, with ρ rows more for each level.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,15 +16,19 @@ from ._program import Program, Unserved
 
 MAX_REACH = 32
 """Rows; what reads further than this across a level is not worth a wavefront."""
+LOW = (8, 16, 32)
+"""Rows of low tiles: the fewest are taken with which what stands at a wall lies in the tile there."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Rows beyond a tile that each operation computes, below and above; and more for each level."""
+    """Rows beyond a tile that each operation computes, below and above; and more for each level. So it is of tiles that
+    have at least so many rows."""
 
     below: tuple[int, ...]
     above: tuple[int, ...]
     growth: int
+    least: int = 2 * MAX_REACH
 
 
 @dataclass(frozen=True)
@@ -203,8 +207,25 @@ def _longest(count: int, constraints: Sequence[tuple[int, int, int]]) -> list[in
 
 
 def _reach(program: Program, edges: list[Edge]) -> Reach:
-    """How far beyond a tile operations must compute."""
-    size, least = max(one.shape[0] for one in program.arrays), 2 * MAX_REACH
+    """How far beyond a tile operations must compute, and how low tiles can be without that this is further."""
+    found = _reach_of(program, edges, 2 * MAX_REACH)
+    if found is None:
+        raise Unserved(f"rows further than {MAX_REACH} apart read each other at one level")
+    size = max(one.shape[0] for one in program.arrays)
+    for least in LOW:
+        lower = _reach_of(program, edges, least) if 2 * least <= size else None
+        if lower is None:
+            continue
+        single = size <= found.least  # then all lies in one tile, and none is read beyond
+        near = single and max(*lower.below, *lower.above, lower.growth) <= least // 4
+        if near or replace(lower, least=found.least) == found:
+            return lower
+    return found
+
+
+def _reach_of(program: Program, edges: list[Edge], least: int) -> Reach | None:
+    """How far beyond a tile of at least so many rows operations must compute; None where that is too far."""
+    size = max(one.shape[0] for one in program.arrays)
     count = len(program.operations)
     for growth in range(MAX_REACH + 1):
         sides = []
@@ -217,8 +238,8 @@ def _reach(program: Program, edges: list[Edge]) -> Reach:
             sides.append(_longest(count, constraints))
         below, above = sides
         if below is not None and above is not None and max([*below, *above]) <= MAX_REACH:
-            return Reach(tuple(below), tuple(above), growth)
-    raise Unserved(f"rows further than {MAX_REACH} apart read each other at one level")
+            return Reach(tuple(below), tuple(above), growth, least)
+    return None
 
 
 def _inside(box: Box, offset: int, sign: int, size: int, least: int) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from llvmlite import ir
 
 from ._code import POINTER, VOID, Code, Number
-from ._handler import answer_metadata, data_of, first_of, kept_of, run_tiles, save_halos, write_task, write_worker
+from ._handler import Buffers, kept_of, run_tiles, save_halos, write_entry, write_task, write_worker
 from ._layout import (
     BASE,
     DONE,
@@ -27,7 +27,7 @@ from ._layout import (
     Slots,
     round_up,
 )  # fmt: skip
-from ._scalar import I32, I64
+from ._scalar import I64
 
 Pair = tuple[Any, Any]
 SLAB_SETTINGS = (
@@ -37,6 +37,7 @@ SLAB_SETTINGS = (
     "place",
     "parts",
     "share",
+    "halos",
     "wide",
     "rows",
     "fall",
@@ -60,61 +61,56 @@ def write_slab_handler(
     """
     second = round_up(POINTERS + 8 * (len(slots[0].state) + len(slots[0].shared)), LINE)
     task = write_task(module, worker := write_worker(module, _write_slab(module, tiles, layouts[1], second)))
-    code = Code(module, "fdsolve_pull", I64, [I64], internal=False)
-    (frame,) = code.arguments
-    answer_metadata(code, frame)
-    arguments, results = first_of(code, frame)
     count, rooms = len(slots[0].state), len(layouts[1].program.state)
-    settings = data_of(code, arguments, count + rooms + len(shared))
-    values = {name: code.load(settings, 4 * k, I32) for k, name in enumerate(SLAB_SETTINGS)}
+    number = count + rooms + len(shared)
+    code = Code(module, "pull", VOID, [I64] * 3)
+    frame, shot, scratch = code.arguments
+    buffers = Buffers(code, frame, SLAB_SETTINGS, number, count, shot)
+    values = buffers.values
     size = second + 8 * len(_SLAB) + POINTERS + 8 * (len(slots[1].state) + len(slots[1].shared))
     control = code.address(code.call("malloc", POINTER, code.value(size)))
-    scratch = code.round_up(data_of(code, results, count), LINE)
-    share = code.mul(values["share"], LINE)
+    share, threads, parts = code.mul(values["share"], LINE), values["threads"], values["parts"]
     last = code.add(values["begin"], code.sub(values["steps"], 1))
-    entries = ((0, NEXT), (0, DONE), (values["parts"], HOLDERS), (values["parts"], PARTS), (0, WORKERS),
+    entries = ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS),
                (last, START), (values["steps"], LEVELS), (share, SHARE), (scratch, SCRATCH),
-               (code.add(scratch, code.mul(share, values["parts"])), HALOS), (values["begin"], BASE))  # fmt: skip
+               (code.add(scratch, code.mul(share, threads)), HALOS), (values["begin"], BASE))  # fmt: skip
     for value, at in entries:
         code.store(value, control, at)
     for k, name in enumerate(_SLAB):
         code.store(values[name], control, second + 8 * k)
     march = code.add(control, second + 8 * len(_SLAB))
-    for value, at in ((values["parts"], PARTS), (values["begin"], START), (values["again"], LEVELS),
+    for value, at in ((parts, PARTS), (values["begin"], START), (values["again"], LEVELS),
                       (values["begin"], BASE), (values["wide"], WIDE), (values["rows"], ROWS),
                       (values["fall"], FALL)):  # fmt: skip
         code.store(value, march, at)
-    _fill_pointers(code, control, march, arguments, results, values["place"], layouts[1], slots, shared)
-    save_halos(code, control, values["parts"], values["steps"], layouts[0], slots[0])
-    run_tiles(code, frame, control, task, worker, values["parts"], values["parts"])
-    code.builder.ret(ir.Constant(I64, 0))
-    return code.function.name
+    _fill_pointers(buffers, control, march, layouts, slots, shared)
+    save_halos(code, control, parts, values["steps"], layouts[0], slots[0])
+    run_tiles(code, frame, control, task, worker, threads, parts)
+    code.builder.ret_void()
+    return write_entry(module, code.function, SLAB_SETTINGS, number, count, "fdsolve_pull")
 
 
 def _fill_pointers(
-    code: Code,
+    buffers: Buffers,
     control: Number,
     march: Number,
-    arguments: Number,
-    results: Number,
-    place: Number,
-    layout: Layout,
+    layouts: tuple[Layout, Layout],
     slots: tuple[Slots, Slots],
     shared: tuple[str, ...],
 ) -> None:
     """Where arrays stand: the pull's state, the state that was kept, shared arrays of both."""
-    back, forth = slots
+    (back, forth), code, (of_pull, layout) = slots, buffers.code, layouts
     count, rooms = len(back.state), len(layout.program.state)
     for k in range(count):
-        code.store(data_of(code, results, k), control, POINTERS + 8 * k)
+        code.store(buffers.result(k, of_pull.item), control, POINTERS + 8 * k)
     for k, (name, behind) in enumerate(forth.state):
         (_, kept), number = kept_of(layout, name), [one.name for one, _ in layout.program.state].index(name)
-        at = code.mul(code.add(code.mul(place, kept), kept - 1 - behind), layout.bytes_of(name))
-        code.store(code.add(data_of(code, arguments, count + number), at), march, POINTERS + 8 * k)
+        place = code.mul(code.add(code.mul(buffers.values["place"], kept), kept - 1 - behind), layout.bytes_of(name))
+        code.store(code.add(buffers.argument(count + number, layout.item), place), march, POINTERS + 8 * k)
     for own, to in ((back, control), (forth, march)):
         for k, (name, _, _) in enumerate(own.shared):
             if name not in own.private:
-                pointer = data_of(code, arguments, count + rooms + shared.index(name))
+                pointer = buffers.argument(count + rooms + shared.index(name), own.itemsize(name))
                 code.store(pointer, to, POINTERS + 8 * (len(own.state) + k))
 
 

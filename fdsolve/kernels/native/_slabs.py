@@ -25,24 +25,24 @@ from .._level import Arrays
 from .._march_call import MarchCall
 from ._bundles import make_bundles
 from ._code import text_of
+from ._launch import Launch, launch
 from ._layout import APART, LINE, Layout, Slots
 from ._march import (
     SMALL,
     axes_of,
     layout_of,
-    num_threads,
     one_level,
     pulled_of,
     register_target,
     shared_by,
-    shared_cache,
     stack_extents,
 )
 from ._objects import object_key
 from ._operands import LEVELS, Pull, TurnedRead, stack_name
+from ._processors import num_threads, shared_cache
 from ._program import Unserved
 from ._rows import write_rows
-from ._schedule import MAX_REACH, make_schedule
+from ._schedule import make_schedule
 from ._slab_handler import SLAB_SETTINGS, write_slab_handler
 from ._tile import TileWriter
 
@@ -128,7 +128,7 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     wide = back.halo(steps) + max((abs(read.row) for read in reads), default=0)
     if not reads or not _goes_round(forth, wide, steps):
         return None
-    threads = _threads(forth, wide)
+    threads = _threads(forth, wide, max(forth.schedule.rows.least, back.schedule.rows.least))
     late, least = _distance(forth, back, reads, steps)
     fall = forth.schedule.skew + back.schedule.skew
     planes = {strip: sum(_ring_rows(forth, names, steps, least + strip, fall)) for strip in STRIPS}
@@ -146,11 +146,11 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     return Slabs(threads, share, wide, least + strip, fall, before, before + height + max(stop), strip, late)
 
 
-def _threads(forth: Layout, wide: int) -> int:
-    """As many threads as have slabs high enough for so many rows beside them."""
+def _threads(forth: Layout, wide: int, least: int = 0) -> int:
+    """As many threads as have slabs high enough for so many rows beside them, and no lower than the `least`."""
     size = forth.size(0)
     few = prod(forth.program.arrays[0].shape) < SMALL
-    return 1 if few else max(1, min(num_threads(), size // max(2 * MAX_REACH, HIGH * wide)))
+    return 1 if few else max(1, min(num_threads(), size // max(least or forth.schedule.rows.least, HIGH * wide)))
 
 
 def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
@@ -241,18 +241,11 @@ def pull_slabs(
         Slots(states[1], shapes(going), alone=True, private=names),
     )
     target = _generate(one_level(call), pull, slots, tuple(shared))
-    halos = 2 * slabs.parts * back.halo(call.steps) * back.halo_rows()
-    settings = (begin, call.steps, steps, place, *(getattr(slabs, name) for name in SLAB_SETTINGS[4:]))
-    results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in given]
-    scratch = jax.ShapeDtypeStruct(((slabs.share * slabs.parts + 1) * LINE + halos,), np.uint8)
-    run_target = jax.ffi.ffi_call(
-        target,
-        (*results, scratch),
-        input_output_aliases={k: k for k in range(len(results))},
-        vmap_method="sequential",
-    )
-    numbers = jnp.stack([jnp.asarray(n, jnp.int32) for n in settings])
-    return list(run_target(*given, *rooms, *shared.values(), numbers)[: len(results)])
+    halos = -(-2 * slabs.parts * back.halo(call.steps) * back.halo_rows() // LINE)
+    sizes = (getattr(slabs, name) for name in SLAB_SETTINGS[7:])
+    settings = (begin, call.steps, steps, place, slabs.parts, slabs.share, halos, *sizes)
+    code = Launch(target, len(given), (), slabs.parts, slabs.share, halos)
+    return launch(code, settings, [*given, *rooms, *shared.values()])
 
 
 @lru_cache(maxsize=256)

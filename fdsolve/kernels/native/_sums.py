@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...planning import Extent
-from ...region import Box
+from ...region import Box, merge_boxes
 from ...stencil import ProfileRead
 from ._adjoint import Sum
 
@@ -27,11 +27,11 @@ def gather_sums(
 ) -> list[jax.Array]:
     """The cotangents of the operands named in `like`, of the shapes and dtypes that stand there.
 
-    `axes` are those of the arrays ("" for one that is not the grid's).
+    `axes` are those of the arrays ("" for one that is not the grid's). What stands outside of the boxes is not read.
     """
     totals = {name: jnp.zeros(one.shape, one.dtype) for name, one in like.items()}
     for one, array in zip(sums, found, strict=True):
-        for box in () if one.timed else one.boxes:
+        for box in () if one.timed else merge_boxes(list(one.boxes)):
             totals[one.operand.name] += _part(one, array, box, extents, axes, totals[one.operand.name])
     return list(totals.values())
 
@@ -51,7 +51,7 @@ def gather_level(
         if not isinstance(one.operand, ProfileRead) or not one.timed:
             continue
         total, at = totals[one.operand.name], number + (one.operand.offset[0] - extents[one.operand.name].origin[0])
-        for box in one.boxes:
+        for box in merge_boxes(list(one.boxes)):
             part = _part(one, found[k], box, extents, axes, total[0])
             totals[one.operand.name] = total = total.at[at].add(part)
             begin = [c - o for c, o in zip(box.start, one.array.origin, strict=True)]

@@ -1,7 +1,6 @@
 """The march on a GPU: levels advanced a few at a time, one launch of a generated kernel for each pass."""
 
 from dataclasses import replace
-from functools import partial
 from math import gcd, lcm
 from typing import Any
 
@@ -9,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._own_derivative import instantiated, own_derivative
 from ...planning import Parallel
 from .._level import Arrays, Level
 from .._march_call import MarchCall
@@ -32,12 +32,14 @@ def march(
     for what the kernel cannot express.
     """
     make_program(call)
-    return _march((call, options), arrays, dict(levels), jnp.asarray(start))
+    leaves, form = jax.tree.flatten((arrays, dict(levels), jnp.asarray(start)))
+    return _march((call, options, form), leaves)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _march(static: tuple[MarchCall, Options], arrays: Arrays, levels: Levels, start: Any) -> dict[str, Any]:
-    call, options = static
+@own_derivative
+def _march(static: tuple[MarchCall, Options, Any], leaves: list[Any]) -> dict[str, Any]:
+    call, options, form = static
+    arrays, levels, start = form.unflatten(leaves)
     program = make_program(call)
     options = fill_options(program, options)
     assert options.levels is not None
@@ -58,8 +60,10 @@ def _march(static: tuple[MarchCall, Options], arrays: Arrays, levels: Levels, st
 
 
 @_march.defjvp
-def _march_jvp(static: tuple[MarchCall, Options], primals: Any, tangents: Any) -> tuple[Any, Any]:
-    return jax.jvp(partial(march_portably, static[0]), primals, tangents)
+def _march_jvp(static: tuple[MarchCall, Options, Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    call, _, form = static
+    moved = jax.tree.map(instantiated, tangents)
+    return jax.jvp(lambda leaves: march_portably(call, *form.unflatten(leaves)), primals, moved)
 
 
 def turn(program: Program, levels: int) -> int:
