@@ -16,8 +16,9 @@ STAMP := $(VENV)/.stamp
 demo: $(STAMP)
 	MPLBACKEND=Agg $(BIN)/python examples/demo.py
 
+# Fresh memory is filled with rubbish (by glibc), so that what reads it before it is written fails here and not by chance.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	MALLOC_PERTURB_=153 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -13,9 +13,14 @@ import pytest
 import fdsolve as fd
 from fdsolve.kernels import Arrays, get
 from fdsolve.kernels.native import _derivative, _objects, _pull
+from fdsolve.kernels.native._adjoint import Sum
 from fdsolve.kernels.native._derivative import march
 from fdsolve.kernels.native._march import Tiling
+from fdsolve.kernels.native._sums import gather_sums
+from fdsolve.planning import Array
+from fdsolve.region import Box
 from fdsolve.schemes import Heun, divergence, laplacian
+from fdsolve.stencil import WholeRead
 
 from .native_cases import Case, case_of, forbid_portable
 
@@ -143,6 +148,16 @@ def test_cotangents_of_everything(name: str, portable_forbidden: None) -> None:
     wanted = pulled(function, given, kernel="slices")
     agree(pulled(function, given, kernel="native"), wanted)
     assert all(np.any(np.asarray(one)) for one in wanted[: 2 if name == "regions" else None])
+
+
+def test_only_where_something_was_added_up_is_read() -> None:
+    """Rows are carried whole through rings that nobody fills between two boxes."""
+    boxes = Box((1, 0), (2, 3)), Box((2, 0), (3, 3)), Box((4, 1), (5, 2))
+    sums = [Sum(WholeRead("a"), Array("cotangent", (6, 4), (0, 0), (0, 0), "float64", 1, True), boxes, False)]
+    found = np.full((6, 4), np.nan)
+    for box in boxes:
+        found[box.slices((0, 0))] = 1.0
+    assert gather_sums(sums, [jnp.asarray(found)], {"a": jnp.zeros(())}, {}, ("x", "y"))[0] == 7.0
 
 
 def wide() -> Case:

@@ -36,8 +36,8 @@ Known = Mapping[Operand, Any]
 
 @dataclass(frozen=True)
 class Sum:
-    """The array in which the cotangent of an operand is added up at the points that read it; what lies outside of the
-    boxes is nothing."""
+    """The array in which the cotangent of an operand is added up at the points that read it. Outside of the boxes,
+    of which no two have a point in common, generated code may leave anything."""
 
     operand: WholeRead | ProfileRead
     array: Array
