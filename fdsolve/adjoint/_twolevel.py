@@ -21,7 +21,7 @@ NEAR = 2**24
 """Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks."""
 LEAST = 8
 """Levels in such a block, however large they are."""
-NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(3, 7)), (3, range(3, 4)))
+NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 6)), (3, range(3, 4)))
 """Lengths of blocks whose levels a kernel holds in its cache, the longest first: the usual length, and the lengths
 about it of which a divisor of all steps is taken instead."""
 MOST = 32

@@ -15,7 +15,7 @@ from fdsolve.kernels.native import _derivative, _nested, _objects, _pull, _slabs
 from fdsolve.kernels.native._derivative import march, why_not
 from fdsolve.kernels.native._march import Tiling, pulled_of
 from fdsolve.kernels.native._operands import Pull
-from fdsolve.schemes import laplacian
+from fdsolve.schemes import RK4, laplacian
 
 from .native_cases import Case, case_of, forbid_portable
 from .test_native_adjoints import agree, axis, gradient_of, grid, normal, wide
@@ -277,6 +277,22 @@ def test_where_levels_do_not_fit_in_the_cache_they_are_written_to_memory(monkeyp
     assert _slabs.cut_slabs(block, pull) is not None and _slabs.lies_near(block)
     monkeypatch.setattr(_slabs, "shared_cache", lambda: 2**16)
     assert _slabs.cut_slabs(block, pull) is None and not _slabs.lies_near(block)
+
+
+def test_where_half_of_the_threads_would_have_no_slab_levels_are_written_to_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=65), x=axis(40), y=axis(40), z=axis(40)))
+    u[...] = fd.rate(lambda u, k: k * laplacian(u))
+    u[0] = 1.0
+    for name in "xyz":
+        u[{name: [0, -1]}] = 0.0
+    block = replace(case_of(u, k=0.1, stepper=RK4()).call, steps=4, block=0)
+    monkeypatch.setattr(_slabs, "shared_cache", lambda: 2**25)
+    for threads, cut in ((1, True), (2, False)):
+        monkeypatch.setattr(_slabs, "num_threads", lambda threads=threads: threads)
+        assert (_slabs.cut_slabs(block, Pull(("parameter k",))) is not None) is cut
+        assert _slabs.lies_near(block) is cut
 
 
 def test_derivatives_by_coefficients_are_left_by_the_march() -> None:

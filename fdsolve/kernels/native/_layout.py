@@ -151,7 +151,7 @@ class Layout:
         """Bytes from entry to entry of a ring, along the axes from the second to the last but one."""
         if self.rank == 2:
             return ()
-        found = [_spread(self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE)]
+        found = [_spread(self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE, LINE)]
         for axis in range(self.rank - 2, 1, -1):
             found.insert(0, found[0] * (self.high(axis) - self.low(axis)))
         return tuple(found)
@@ -201,9 +201,9 @@ class Layout:
         return -self.program.arrays[0].lower[-1]
 
 
-def _spread(size: int) -> int:
-    """The next odd multiple of `APART`: rows one after the other fall into different sets of a cache."""
-    return round_up(size + APART, 2 * APART) - APART
+def _spread(size: int, apart: int = APART) -> int:
+    """The next odd multiple of `apart`: rows one after the other fall into different sets of a cache."""
+    return round_up(size + apart, 2 * apart) - apart
 
 
 def round_up(number: int, multiple: int) -> int:

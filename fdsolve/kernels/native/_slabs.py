@@ -52,13 +52,17 @@ SUMS = 4
 """Rows of rings taken for the sums of numbers' cotangents: two arrays of two rows."""
 MORE = 1.25
 """So much more room rings may take for longer strips."""
+ROOM, ROOM_IN_SPACE = 0.5, 0.75
+"""The part of the shared cache that the rings of all threads may take, in two dimensions and in three."""
 HIGH = 3
 """A slab is so many times as high as what it takes beside it."""
 LENGTHS = (14, 8, 6, 4, 3)
 """Lengths of blocks that are compared, the first the longest."""
 KEPT, KEPT_IN_SPACE = 64.0, 2.0
-"""What keeping a state costs in two dimensions and in three, in steps that read one row beside; with wider ones it
+"""What keeping a level costs in two dimensions and in three, in steps that read one row beside; with wider ones it
 falls like their cube."""
+NEARLY = 0.95
+"""Blocks are too long whose levels cost more than those of shorter ones divided by this."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ def lies_near(call: MarchCall) -> bool:
     back = sum(max(kept, 1) * schedule.rings[name] for name, kept in zip(names, program.kept, strict=True)) + SUMS
     planes = sum(_ring_rows(forth, names, steps, rows, 2 * schedule.skew)) + steps * back
     planes += steps * sum(schedule.rings.values())
-    room = 7 * shared_cache() // (16 * threads)
-    return _goes_round(forth, forth.halo(steps), steps) and planes * forth.ring_pitch() <= room
+    fits = planes * forth.ring_pitch() <= 0.875 * _room(forth, threads)
+    return fits and not _are_few(forth, threads) and _goes_round(forth, forth.halo(steps), steps)
 
 
 def is_too_long(call: MarchCall) -> bool:
@@ -104,7 +108,7 @@ def is_too_long(call: MarchCall) -> bool:
     forth, steps = layout_of(call), call.steps
     if axes_of(call)[0] == "" or steps > max(LENGTHS):
         return False
-    return any(_cost(forth, fewer) < _cost(forth, steps) for fewer in LENGTHS if fewer < steps)
+    return any(_cost(forth, fewer) < NEARLY * _cost(forth, steps) for fewer in LENGTHS if fewer < steps)
 
 
 def _cost(forth: Layout, steps: int) -> float:
@@ -113,7 +117,7 @@ def _cost(forth: Layout, steps: int) -> float:
     threads = _threads(forth, halo + reach)
     beside = 2 * halo * threads / forth.size(0) if threads > 1 else 0.0
     kept = KEPT if forth.rank < 3 else KEPT_IN_SPACE
-    return (1 + beside) * num_threads() / threads + kept / (reach**3 * steps)
+    return (1 + beside) * num_threads() / threads + kept * forth.most_kept / (reach**3 * steps)
 
 
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
@@ -129,12 +133,14 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     if not reads or not _goes_round(forth, wide, steps):
         return None
     threads = _threads(forth, wide, max(forth.schedule.rows.least, back.schedule.rows.least))
+    if _are_few(forth, threads):
+        return None
     late, least = _distance(forth, back, reads, steps)
     fall = forth.schedule.skew + back.schedule.skew
     planes = {strip: sum(_ring_rows(forth, names, steps, least + strip, fall)) for strip in STRIPS}
     others = forth.ring_bytes(steps) + back.ring_bytes(steps)
     others -= steps * sum(forth.schedule.rings[name] for name in names) * forth.ring_pitch()
-    most = min(MORE * planes[1], (shared_cache() // (2 * threads) - others) // forth.ring_pitch())
+    most = min(MORE * planes[1], (_room(forth, threads) - others) // forth.ring_pitch())
     strip = max((one for one in STRIPS if planes[one] <= most), default=0)
     if not strip:
         return None
@@ -151,6 +157,17 @@ def _threads(forth: Layout, wide: int, least: int = 0) -> int:
     size = forth.size(0)
     few = prod(forth.program.arrays[0].shape) < SMALL
     return 1 if few else max(1, min(num_threads(), size // max(least or forth.schedule.rows.least, HIGH * wide)))
+
+
+def _room(forth: Layout, threads: int) -> float:
+    """Bytes for the rings of one of so many threads."""
+    return (ROOM if forth.rank < 3 else ROOM_IN_SPACE) * shared_cache() / threads
+
+
+def _are_few(forth: Layout, threads: int) -> bool:
+    """Whether levels that are written down are gone back through by twice as many threads, or more."""
+    few = prod(forth.program.arrays[0].shape) < SMALL
+    return not few and 2 * threads <= min(num_threads(), forth.size(0) // forth.schedule.rows.least)
 
 
 def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
