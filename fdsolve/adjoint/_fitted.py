@@ -7,7 +7,7 @@ from ..kernels import detect_platform
 from ._base import AbstractRepeated, March, Quick, Step, show_jump, show_needs
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
-from ._reversal import count_bytes
+from ._reversal import OWN, count_bytes
 from ._twolevel import NEAR, show_blocks
 
 KEPT = 8
@@ -58,8 +58,11 @@ class Fitted(AbstractRepeated):
     def describe(self, count: int, state_bytes: int) -> str:
         if self.small:
             needs = show_needs(self.total, state_bytes)
+            own = OWN * self.total * state_bytes > self.easy
+            more = show_blocks(count, state_bytes, self.memory // 2) if own else ""
             return (
-                f"keeps what all {self.total} steps need, which fits, {needs}; none is computed again, but under vmap"
+                f"keeps what all {self.total} steps need, which fits, {needs}; none is computed again, but under "
+                f"vmap{more}"
             )
         cut = cut_steps(count, self.num_states(count, state_bytes))
         shown = show_cut(cut, state_bytes)

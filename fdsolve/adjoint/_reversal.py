@@ -22,6 +22,10 @@ from ._twolevel import Nested, cut_blocks, near_lengths, nested
 LEG = 16
 """Steps that a march from a kept state to another takes at once, as far as it goes."""
 
+OWN = 8
+"""A kernel that goes back by blocks itself sooner computes levels again than that it keeps more than a part, one of so
+many, of what others keep: fresh memory costs more than levels that stay in cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reversal:
@@ -145,8 +149,10 @@ def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents:
 
 def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Callable[[Any], list[Any]] | None:
     """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
-    shots = num_shots()
-    if (task.small and shots == 1) or shots * bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0]:
+    shots, own = num_shots(), _goes_back_itself(task)
+    if task.small and shots == 1 and not own:
+        return task.run
+    if shots * bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0] // (OWN if own else 1):
         return task.run
     size = count_bytes(task.form.unflatten(list(leaves))[1])
     cut = cut_blocks(task.cut.count, size, nearness(task.quick), task.rooms[1])
@@ -157,6 +163,12 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
         return None
     made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
+
+
+def _goes_back_itself(task: Reversal) -> bool:
+    """Whether the march's kernel goes back by blocks of levels that it holds in cache."""
+    near = nearness(task.quick)
+    return near is not None and any(near(size, own=True) for size in near_lengths(task.cut.count))
 
 
 def _by_near_blocks(task: Reversal) -> Reversal:

@@ -74,6 +74,36 @@ def test_the_default_fits_itself_to_the_memory(free: int, save: Any, monkeypatch
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-13)
 
 
+def test_the_default_keeps_less_where_a_kernel_goes_back_by_blocks_itself() -> None:
+    """Levels that stay in cache are sooner computed again than kept in fresh memory; JAX's own residuals are not."""
+    steps, num = 400, 2048
+    u = fd.Field(
+        "u", fd.Grid(t=fd.Time(0.0, 100.0, num=steps + 1), x=fd.Axis(0.0, num - 1.0, num=num)), dtype=jnp.float32
+    )
+    u[...] = lambda u, k, dt: u["t-1"] + dt * k * fd.schemes.laplacian(u, at="t-1")
+    u[0] = lambda x: jnp.sin(0.1 * x)
+    u[dict(x=[0, -1])] = 0.0
+    levels = 4 * steps * num
+
+    def held(kernel: str, adjoint: Any = None) -> tuple[Any, int]:
+        """The gradient by k, and the bytes that it takes."""
+
+        def loss(k: Any) -> Any:
+            made = fd.solve(u, k=k, save=fd.final(), kernel=kernel, adjoint=adjoint)
+            return jnp.mean(made.final["u"] ** 2)
+
+        compiled = jax.jit(jax.grad(loss)).lower(jnp.float32(0.3)).compile()
+        return compiled(jnp.float32(0.3)), compiled.memory_analysis().temp_size_in_bytes
+
+    (found, few), (wanted, many) = held("native"), held("slices")
+    assert few < levels / 4 < levels <= many
+    assert held("native", fd.adjoint.Full())[1] >= levels
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    shown = str(fd.plan(u, k=0.3, save=fd.final(), kernel="native"))
+    assert "keeps what all 400 steps need, which fits" in shown
+    assert "a kernel that goes back by blocks itself keeps 20 to 133 and computes steps again once" in shown
+
+
 @pytest.mark.parametrize("count", [2, 50, 1000])
 def test_cuts_keep_to_their_budget(count: int) -> None:
     for states in (1, 2, 3, 8, 20, 65, count):

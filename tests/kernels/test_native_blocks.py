@@ -237,3 +237,12 @@ def test_few_levels_a_pass_where_a_state_stays_in_cache_anyway(monkeypatch: pyte
         monkeypatch.setattr(_march, "shared_cache", lambda cache=cache: cache)
         monkeypatch.setattr(_march, "num_threads", lambda: 1)
         assert choose_tiling(layout, 32).levels == levels
+
+
+def test_one_dimension_takes_two_levels_a_pass_so_that_none_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    u = fd.Field("u", grid(33, 5000))
+    u[...] = lambda u: u["t-1"] + 0.1 * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
+    u[0] = u[dict(x=[0, -1])] = 0.5
+    layout = layout_of(case_of(u).call)
+    monkeypatch.setattr(_march, "shared_cache", lambda: 2**10)
+    assert [choose_tiling(layout, steps).levels for steps in (1, 2, 32)] == [1, 2, 2]

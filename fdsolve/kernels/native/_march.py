@@ -328,8 +328,9 @@ only cost turns at which not all levels have a row."""
 
 def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> Tiling:
     """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of: at most 16, 4
-    where the state stays in that cache anyway, 2 in three dimensions, where much lies beside tiles. Or what the
-    wavefront of a block needs, where planes are so large that few levels fit, or levels stand where the state does."""
+    where the state stays in that cache anyway, 2 in three dimensions, where much lies beside tiles; as few as need no
+    copy of the state in one dimension. Or what the wavefront of a block needs, where planes are so large that few
+    levels fit, or levels stand where the state does."""
     points = prod(layout.program.arrays[0].shape)
     rows = layout.size(0)
     threads = num_threads() if points >= SMALL else 1
@@ -340,6 +341,8 @@ def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> 
     for more in most:
         if more <= steps and layout.ring_bytes(more) <= room and high * layout.halo(more) <= rows // parts:
             levels = more
+    if rows == 1:
+        levels = max(levels, min(layout.schedule.fewest, steps))
     large = layout.ring_bytes(2 * levels) > room
     beside = blocked is not None and blocked.beside_bytes(1, 1) > 0  # it must be moved too
     wide = not beside and layout.size(1) >= 2 * WIDTH
