@@ -154,9 +154,13 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
 
 def _threads(forth: Layout, wide: int, least: int = 0) -> int:
     """As many threads as have slabs high enough for so many rows beside them, and no lower than the `least`."""
-    size = forth.size(0)
-    few = prod(forth.program.arrays[0].shape) < SMALL
-    return 1 if few else max(1, min(num_threads(), size // max(least or forth.schedule.rows.least, HIGH * wide)))
+    high = max(least or forth.schedule.rows.least, HIGH * wide)
+    return 1 if _is_small(forth) else max(1, min(num_threads(), forth.size(0) // high))
+
+
+def _is_small(forth: Layout) -> bool:
+    """Whether one thread does all anyway."""
+    return prod(forth.program.arrays[0].shape) < SMALL
 
 
 def _room(forth: Layout, threads: int) -> float:
@@ -166,8 +170,7 @@ def _room(forth: Layout, threads: int) -> float:
 
 def _are_few(forth: Layout, threads: int) -> bool:
     """Whether levels that are written down are gone back through by twice as many threads, or more."""
-    few = prod(forth.program.arrays[0].shape) < SMALL
-    return not few and 2 * threads <= min(num_threads(), forth.size(0) // forth.schedule.rows.least)
+    return not _is_small(forth) and 2 * threads <= min(num_threads(), forth.size(0) // forth.schedule.rows.least)
 
 
 def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
