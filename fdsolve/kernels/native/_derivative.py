@@ -14,6 +14,7 @@ from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
+from ._fold import folded, folding_of
 from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
@@ -33,6 +34,7 @@ FEW_BYTES = 2**22
 
 def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
+    call = folded(call)
     reason = refusal(call)
     if reason is None and call.block and is_single(call):
         return "older levels are kept, and a block is a single one"
@@ -50,6 +52,11 @@ def why_not(call: MarchCall) -> str | None:
 
 def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
     """Advances all fields by `call.steps` levels."""
+    if (folding := folding_of(call)) is not None:
+        storage, rows = call.structure, folding.of(call)
+        levels = {name: tuple(folding.fold(one, storage.array(name)) for one in held) for name, held in levels.items()}
+        found = march(rows, folding.arrays(arrays, storage.extents), levels, start, tiling)
+        return {name: tuple(folding.unfold(one, storage.array(name)) for one in held) for name, held in found.items()}
     program = layout_of(call).program
     names = [(one.name, behind) for one, kept in program.state for behind in range(kept)]
     leaves, form = jax.tree.flatten(arrays)

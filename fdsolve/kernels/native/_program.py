@@ -301,6 +301,11 @@ def _combined(
         yield from (Operation(rename(name, 0)[0], box, rule, None) for box in boxes)
 
 
+def same_value(read: StateRead, dtype: Any) -> Traced:
+    """The rule that copies what it reads."""
+    return _compose(lambda value: value, (read,), dtype)
+
+
 def _compose(function: Callable[..., Any], operands: tuple[Operand, ...], dtype: Any) -> Traced:
     """A rule written here, all of whose operands have one dtype."""
     closed = jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct((), np.dtype(dtype)) for _ in operands])
