@@ -22,8 +22,8 @@ NEAR = 2**24
 LEAST = 8
 """Levels in such a block, however large they are."""
 NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 6)), (3, range(3, 4)))
-"""Lengths of blocks whose levels a kernel holds in its cache, the longest first: the usual length, and the lengths
-about it of which a divisor of all steps is taken instead."""
+"""Lengths of blocks whose levels a kernel holds in its cache, the longest first: the usual length, and those about it
+of which a divisor of all steps is taken instead, or else one by which they come to the fewest blocks."""
 MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW = 4
@@ -99,7 +99,7 @@ def near_lengths(count: int) -> Iterator[int]:
     """Lengths for blocks of so many steps whose levels are to lie near, the best first."""
     for usual, sizes in NEARBY:
         divisors = [size for size in sizes if count % size == 0]
-        length = min(divisors, key=lambda size: abs(size - usual), default=usual)
+        length = min(divisors or sizes, key=lambda size: (0 if divisors else -(-count // size), abs(size - usual)))
         if 2 * length <= count:
             yield length
 
@@ -154,11 +154,6 @@ def nested(task: Nested, consts: Any, carry: Any, start: Any) -> Any:
 def _by_kernel(task: Nested, consts: Any, carry: Any, start: Any, count: int) -> Any:
     """The march by a kernel whose derivative goes back block by block; None where there is none."""
     inner = task.cut.inner
-    whole = count // inner * inner
-    if not isinstance(task.quick, Quick) or inner < 2 or whole < 2 * inner:
+    if not isinstance(task.quick, Quick) or inner < 2 or count < 2 * inner:
         return None
-    found = task.quick.by_blocks(consts, carry, start, whole, inner)
-    if found is None or whole == count:
-        return found
-    rest = task.quick.by_blocks(consts, found, start + whole, count - whole, count - whole)
-    return task.quick(consts, found, start + whole, count - whole) if rest is None else rest
+    return task.quick.by_blocks(consts, carry, start, count, inner)

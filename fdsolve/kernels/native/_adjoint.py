@@ -27,6 +27,7 @@ from ._cells import MAX_CELLS, Boxes, Cell, Cutter, Term, ordered, split_around
 from ._linear import check_affine, with_named_constants, with_plain_times
 from ._operands import LEVELS, TIME_BEFORE, Levels, stack_name
 from ._program import LANES, Operation, Program, Unserved
+from ._rooms import rooms_of
 from ._scalar import unsupported
 from ._values import Values
 from ._weights import PRODUCT, TARGET, Weights, adds_up
@@ -200,26 +201,16 @@ class _Transpose:
                     shapes.setdefault(key, one)
         sums, operations = [], []
         for key, terms in groups.items():
-            array = replace(shapes[key], name=f"cotangent {len(sums)}", kept=1, hidden=True)
-            cells = [cell for cell in self.cutter.cells(array, terms, changed) if cell.terms]
-            largest = max(cells, key=lambda cell: cell.box.size, default=None)
-            timed = self._is_timed(key[0])
+            like, timed = replace(shapes[key], kept=1, hidden=True), self._is_timed(key[0])
             alone = isinstance(key[0], WholeRead) or (timed and len(key[0].axes) == 1)  # one number for all points
-            if largest is not None and alone and largest.box.shape[-1] >= LANES:
-                cells.remove(largest)
-                middle, *around = split_around([largest], inner)
-                if middle.box.shape[-1] >= LANES:
-                    largest, cells = middle, [*cells, *around]
-                folded = replace(array, shape=(*array.shape[:-1], LANES), lower=(*array.lower[:-1], 0),
-                                 upper=(*array.upper[:-1], 0))  # fmt: skip
-                sums.append(Sum(key[0], folded, (_in_lanes(largest.box),), timed))
+            cells = [cell for cell in self.cutter.cells(like, terms, changed) if cell.terms]
+            for room in rooms_of(like, split_around(cells, inner), alone):
+                array = replace(room.array, name=f"cotangent {len(sums)}")
+                boxes = tuple(_in_lanes(cell.box) if room.in_lanes else cell.box for cell in room.cells)
+                sums.append(Sum(key[0], array, boxes, timed))
                 start = StateRead(array.name, -1, self._here)
-                operations.append(replace(self._operation(array.name, largest, start), folded=True))
-                array = replace(array, name=f"cotangent {len(sums)}")
-            if cells:
-                sums.append(Sum(key[0], array, tuple(cell.box for cell in cells), timed))
-                start = StateRead(array.name, -1, self._here)
-                operations += [self._operation(array.name, cell, start) for cell in split_around(cells, inner)]
+                made = [self._operation(array.name, cell, start) for cell in room.cells]
+                operations += [replace(one, in_lanes=room.in_lanes) for one in made]
         return sums, operations
 
     def _moves(self, operand: Operand) -> bool:

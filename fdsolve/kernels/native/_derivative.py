@@ -14,7 +14,7 @@ from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
-from ._fold import folded, folding_of
+from ._fold import as_rows, folding_of
 from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
@@ -34,7 +34,10 @@ FEW_BYTES = 2**22
 
 def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
-    call = folded(call)
+    call = as_rows(call)
+    if _is_uneven(call):
+        whole, rest = _parts(call)
+        return why_not(whole) or why_not(rest)
     reason = refusal(call)
     if reason is None and call.block and is_single(call):
         return "older levels are kept, and a block is a single one"
@@ -57,6 +60,10 @@ def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Til
         levels = {name: tuple(folding.fold(one, storage.array(name)) for one in held) for name, held in levels.items()}
         found = march(rows, folding.arrays(arrays, storage.extents), levels, start, tiling)
         return {name: tuple(folding.unfold(one, storage.array(name)) for one in held) for name, held in found.items()}
+    if _is_uneven(call):
+        whole, rest = _parts(call)
+        levels = march(whole, arrays, levels, start, tiling)
+        return march(rest, arrays, levels, start + whole.steps, tiling)
     program = layout_of(call).program
     names = [(one.name, behind) for one, kept in program.state for behind in range(kept)]
     leaves, form = jax.tree.flatten(arrays)
@@ -66,6 +73,20 @@ def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Til
     for (name, _), array in zip(names, new, strict=True):
         found[name] = (*found.get(name, ()), array)
     return _with_ghosts(call, program, arrays, found, start)
+
+
+def _is_uneven(call: MarchCall) -> bool:
+    """Whether a march by blocks is no whole number of them."""
+    return 0 < call.block < call.steps and call.steps % call.block > 0
+
+
+def _parts(call: MarchCall) -> tuple[MarchCall, MarchCall]:
+    """A march by blocks as one by whole blocks, and what is left: a block of its own where it can be one; one block
+    more where it is too short by itself."""
+    left = call.steps % call.block
+    rests = [replace(call, steps=steps, block=block) for steps in (left, left + call.block) for block in (steps, 0)]
+    rest = next((one for one in rests if why_not(one) is None), rests[0])
+    return replace(call, steps=call.steps - rest.steps), rest
 
 
 @own_derivative

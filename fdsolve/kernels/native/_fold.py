@@ -95,7 +95,7 @@ def folding_of(call: MarchCall) -> Folding | None:
     return _folding_of(replace(call, steps=1, block=0, near=False, own=False))
 
 
-def folded(call: MarchCall) -> MarchCall:
+def as_rows(call: MarchCall) -> MarchCall:
     """A march as it is carried out: as rows, or as it is."""
     folding = folding_of(call)
     return call if folding is None else folding.of(call)

@@ -30,7 +30,7 @@ class Operation:
     """A rule on the points of a box of an array; its reads name arrays and how many levels they lie behind.
 
     `number` and `held` index the constants of the rule and of the predicate (None: they have none). `fraction` is how
-    far its time lies from the level before to this one. `folded`: its array has `LANES` entries along the last axis,
+    far its time lies from the level before to this one. `in_lanes`: its array has `LANES` entries along the last axis,
     in which all points of a row are added to what stood there a level before.
     """
 
@@ -43,7 +43,7 @@ class Operation:
     held: int | None = None
     adds: bool = False
     fraction: float = 1.0
-    folded: bool = False
+    in_lanes: bool = False
 
     @property
     def reads(self) -> tuple[StateRead, ...]:

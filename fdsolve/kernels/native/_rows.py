@@ -149,7 +149,7 @@ class RowWriter:
         mask = None if operation.mask is None else place(self._mask_row(operation))
         predicate = None if operation.predicate is None else operation.predicate.key
         target = self.targets.index(operation.array)
-        how = operation.adds, operation.folded, operation.fraction
+        how = operation.adds, operation.in_lanes, operation.fraction
         return (operation.rule.key, predicate, how, target, reads, consts, mask)
 
     def _manner(self, span: Span, group: Sequence[Operation]) -> int | tuple[int, ...]:
@@ -193,7 +193,7 @@ class RowWriter:
     def _loop(self, manner: int | tuple[int, ...], group: Sequence[Operation], start: Any, stop: Any) -> None:
         """Computes the operations at all points from a first one to a last."""
         code = self.code
-        lanes = [self._begin_lanes(one) for one in group if one.folded]
+        lanes = [self._begin_lanes(one) for one in group if one.in_lanes]
         if isinstance(manner, int):
             for j in range(manner):
                 self._point(group, code.add(start, j))
@@ -214,7 +214,7 @@ class RowWriter:
 
     def _short(self, group: Sequence[Operation], first: Any, length: int, moved: Number = 0) -> None:
         """So many points; they begin so far from where the block of points does that are to be added up."""
-        code, folded = self.code, any(one.folded for one in group)
+        code, folded = self.code, any(one.in_lanes for one in group)
         with code.loop(0, length, vectorised=length > 1) as j:
             again = None
             if folded and not isinstance(moved, int):
@@ -297,11 +297,11 @@ class RowWriter:
         builder, found = self.code.builder, []
         for operation in group:
             pointer = self.code.arguments[self.targets.index(operation.array)]
-            at = lane if operation.folded else j
+            at = lane if operation.in_lanes else j
             out = builder.gep(pointer, [self.code.value(at)], source_etype=stored_type(self.real))
-            self.lane = builder.load(out, typ=stored_type(self.real)) if operation.folded else None
+            self.lane = builder.load(out, typ=stored_type(self.real)) if operation.in_lanes else None
             value = self._value(operation, out, j)
-            if operation.folded and again is not None:
+            if operation.in_lanes and again is not None:
                 value = builder.select(again, self.lane, value)
             found.append((value, out))
         for value, out in found:
@@ -357,7 +357,7 @@ class RowWriter:
 
 def _is_lane(operation: Operation, operand: Operand) -> bool:
     """Whether an operand is the lane of a row in which an operation adds up."""
-    return operation.folded and isinstance(operand, StateRead) and operand.field == operation.array
+    return operation.in_lanes and isinstance(operand, StateRead) and operand.field == operation.array
 
 
 def _width(span: Span) -> int:
