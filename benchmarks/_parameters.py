@@ -99,6 +99,18 @@ def _in_space(num: int, kernel: str) -> Callable[..., Any]:
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
+def _on_a_line(num: int, kernel: str, wave: bool = False) -> Callable[..., Any]:
+    """κ ↦ the last level of heat, or c² that of a wave, on num² points in a line between cold walls."""
+    axis = fd.Axis(0.0, num**2 - 1.0, num=num**2)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(STEPS), num=STEPS + 1), x=axis))
+    u[...] = lambda u, kappa, dt: (
+        (2 * u["t-1"] - u["t-2"] if wave else u["t-1"]) + dt * kappa * fd.schemes.laplacian(u, at="t-1")
+    )
+    u[[0, 1] if wave else 0] = lambda x: jnp.sin(0.1 * x)
+    u[dict(x=[0, -1])] = 0.0
+    return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
+
+
 def _jump(num: int, kernel: str) -> Callable[..., Any]:
     """κ ↦ the last level of heat between cold walls after so many steps that they are one jump."""
     axes = {name: fd.Axis(0.0, num - 1.0, num=num) for name in "xy"}
@@ -135,6 +147,8 @@ def rows(settings: Settings, num: int) -> list[Row]:
         ("wave, by its source's record", _wavelet, wavelet, "slices"),
         ("wave of order 8 between walls, by c²", _between_walls, jnp.float32(0.4), None),
         (f"heat, {min(num, SPACE_NUM)}³, by κ", _in_space, jnp.float32(0.1), None),
+        (f"heat, {num}² points in a line, by κ", _on_a_line, jnp.float32(0.2), None),
+        (f"wave, {num}² points in a line, by c²", partial(_on_a_line, wave=True), jnp.float32(0.2), None),
     )
     for name, make, at, portable in problems:
         forward = jax.jit(make(num, "native")).lower(at).compile()

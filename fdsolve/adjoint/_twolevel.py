@@ -23,7 +23,7 @@ LEAST = 8
 """Levels in such a block, however large they are."""
 NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 6)), (3, range(3, 4)))
 """Lengths of blocks whose levels a kernel holds in its cache, the longest first: the usual length, and those about it
-of which a divisor of all steps is taken instead, or else one by which they come to the fewest blocks."""
+of which a divisor of all steps is taken instead, or else first one by which they come to the fewest blocks."""
 MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW = 4
@@ -98,10 +98,12 @@ def show_blocks(count: int, state_bytes: int, room: int = 0) -> str:
 def near_lengths(count: int) -> Iterator[int]:
     """Lengths for blocks of so many steps whose levels are to lie near, the best first."""
     for usual, sizes in NEARBY:
-        divisors = [size for size in sizes if count % size == 0]
-        length = min(divisors or sizes, key=lambda size: (0 if divisors else -(-count // size), abs(size - usual)))
-        if 2 * length <= count:
-            yield length
+        able = [size for size in sizes if 2 * size <= count]
+        divisors = [size for size in able if count % size == 0]
+        fewest = min((-(-count // size) for size in able), default=0)
+        best = divisors or [size for size in able if -(-count // size) == fewest]
+        lengths = {min(best, key=lambda size: abs(size - usual)) if best else 0, 0 if divisors else usual}
+        yield from sorted(lengths & set(able), reverse=True)
 
 
 def block_length(count: int) -> int:

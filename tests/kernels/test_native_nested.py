@@ -271,6 +271,25 @@ def test_a_block_is_no_shorter_than_the_levels_that_are_kept() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("block", [4, 5, 9])
+def test_what_is_left_of_a_march_by_blocks(block: int, portable_forbidden: None) -> None:
+    """Of 11 levels, of which two are kept: three, a single one, which is a level more than a block, and two."""
+    case = leapfrog(40)
+    assert case.call.steps % block
+    call = replace(case.call, block=block)
+    assert why_not(call) is None
+    found = gradient_of(case, lambda arrays, levels: march(call, arrays, levels, case.start))
+    wanted = gradient_of(case, lambda arrays, levels: get("march", "slices")(case.call, arrays, levels, case.start))
+    agree(found, wanted)
+
+
+def test_sums_of_numbers_take_no_more_columns_than_add_to_them() -> None:
+    """Order 6 with closures at all walls: lanes for rows, columns beside two walls."""
+    case = between_walls()
+    found = [one.array.padded_shape for one in pulled_of(case.call, Pull(("parameter c",))).sums]
+    assert len(found) > 1 and all(shape[0] == 40 and shape[1] <= 16 for shape in found)
+
+
 def test_where_levels_do_not_fit_in_the_cache_they_are_written_to_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     call, pull = two_velocities().call, Pull(("parameter nu",))
     block = replace(call, steps=4)
