@@ -113,7 +113,7 @@ def places(num: int) -> Case:
 
 
 def rates_in_places(num: int) -> Case:
-    """Two stages, a flux form, rates in places and rates added."""
+    """Two stages, a flux form with a coefficient read beside points, rates in places and rates added."""
     u = fd.Field("u", grid(5, 0.001, x=axis(num)))
     u[...] = fd.rate(lambda u, kappa: divergence(kappa, u))
     u[fd.where(lambda x: jnp.sin(19 * x) > 0.2137)] = fd.rate(lambda u, x, t: laplacian(u) * 0.01 - t * x * u)
@@ -121,7 +121,7 @@ def rates_in_places(num: int) -> Case:
     u[0] = lambda x: jnp.exp(-9 * (x - 0.5) ** 2)
     u[dict(x=0)] = fd.boundary.Dirichlet(0.0)
     u[dict(x=-1)] = fd.boundary.Neumann(0.0)
-    return case_of(u, stepper=Heun(), kappa=0.05)
+    return case_of(u, stepper=Heun(), kappa=0.05 + 0.005 * normal(num))
 
 
 def burgers(num: int) -> Case:

@@ -14,7 +14,7 @@ from .._level import Arrays, Level
 from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
-from ._fold import as_rows, folding_of
+from ._fold import Folding, folding_of
 from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
@@ -34,7 +34,8 @@ FEW_BYTES = 2**22
 
 def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
-    call = as_rows(call)
+    folding = _folding(call)
+    call = call if folding is None else folding.of(call)
     if _is_uneven(call):
         whole, rest = _parts(call)
         return why_not(whole) or why_not(rest)
@@ -55,7 +56,7 @@ def why_not(call: MarchCall) -> str | None:
 
 def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Tiling | None = None) -> dict[str, Any]:
     """Advances all fields by `call.steps` levels."""
-    if (folding := folding_of(call)) is not None:
+    if (folding := _folding(call)) is not None:
         storage, rows = call.structure, folding.of(call)
         levels = {name: tuple(folding.fold(one, storage.array(name)) for one in held) for name, held in levels.items()}
         found = march(rows, folding.arrays(arrays, storage.extents), levels, start, tiling)
@@ -73,6 +74,12 @@ def march(call: MarchCall, arrays: Arrays, levels: Held, start: Any, tiling: Til
     for (name, _), array in zip(names, new, strict=True):
         found[name] = (*found.get(name, ()), array)
     return _with_ghosts(call, program, arrays, found, start)
+
+
+def _folding(call: MarchCall) -> Folding | None:
+    """How a march is folded into rows; None where it is not, or there is no code for it then."""
+    folding = folding_of(call)
+    return folding if folding is not None and refusal(folding.of(call)) is None else None
 
 
 def _is_uneven(call: MarchCall) -> bool:

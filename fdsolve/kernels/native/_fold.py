@@ -25,8 +25,8 @@ ROWS = "rows of points"
 """The axis along which rows lie; no axis of a grid has a space in its name."""
 LONG = 2**17
 """Points times stages of a step from which an axis is folded."""
-STEPS = 16
-"""Levels from which folding the state and unfolding it are worth while."""
+STEPS = 32
+"""Levels times stages of a step from which folding the state and unfolding it are worth while."""
 WIDTH, HIGH = 2**13, 128
 """Bytes of a row; shorter ones are taken, by half, where rows are fewer than so many."""
 ALIGNED = 64
@@ -90,15 +90,9 @@ class Folding:
 
 def folding_of(call: MarchCall) -> Folding | None:
     """How a march is folded; None where it is not."""
-    if len(call.axes) > 1 or not (call.near or call.steps >= STEPS):
+    if len(call.axes) > 1 or not (call.near or call.steps * _stages(call) >= STEPS):
         return None
     return _folding_of(replace(call, steps=1, block=0, near=False, own=False))
-
-
-def as_rows(call: MarchCall) -> MarchCall:
-    """A march as it is carried out: as rows, or as it is."""
-    folding = folding_of(call)
-    return call if folding is None else folding.of(call)
 
 
 @lru_cache(maxsize=256)
@@ -107,8 +101,7 @@ def _folding_of(call: MarchCall) -> Folding | None:
     stages = [stage.piece for stage in phase.stages if isinstance(stage, Parallel)]
     plain = len(stages) == len(phase.stages) and all(piece.operation is None for piece in stages)
     size = max(one.shape[0] for one in structure.arrays)
-    stages_of_step = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
-    if not plain or size * stages_of_step < LONG or structure.recording is not None:
+    if not plain or size * _stages(call) < LONG or structure.recording is not None:
         return None
     repeating = [piece for piece in stages if _repeats(structure, piece)]
     kept = [piece for piece in stages if piece not in repeating]
@@ -122,6 +115,12 @@ def _folding_of(call: MarchCall) -> Folding | None:
     if points is None or reach > MAX_REACH or not _are_space(structure, call.axes[0], every):
         return None
     return _Folder(call, points, reach, bool(repeating)).folding(kept)
+
+
+def _stages(call: MarchCall) -> int:
+    """Evaluations of the rates in a step."""
+    stepper = call.structure.stepper
+    return stepper.evaluations if call.phase.rates and stepper is not None else 1
 
 
 def _repeats(structure: Structure, piece: Piece) -> bool:
