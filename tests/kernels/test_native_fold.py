@@ -71,10 +71,10 @@ def ring(num: int) -> Case:
     g = grid(12, x=axis(num, periodic=True))
     u, v = fd.Field("u", g), fd.Field("v", g)
     u[...] = lambda u, v, m: 0.8 * u["t-1"] + m[...] * (v["t-1", "x+2"] - u["t-1", "x-1"]) + 0.1 * u["t-2"]
-    v[...] = lambda u, v, a: v["t-1"] - a * u["t-1", "x-2"] * v["t-1"]
+    v[...] = lambda u, v, a: 0.9 * v["t-1"] - 0.1 * a * u["t-1", "x-2"] * v["t-1"]
     u[[0, 1]] = lambda x: jnp.sin(2 * jnp.pi * x)
     v[0] = lambda x: jnp.cos(2 * jnp.pi * x)
-    return case_of((u, v), m=0.2 + 0.1 * normal(num), a=0.3)
+    return case_of((u, v), m=0.1 + 0.02 * normal(num), a=0.3)
 
 
 def stored_on_a_ring(num: int) -> Case:

@@ -36,15 +36,15 @@ def why_not(call: MarchCall) -> str | None:
     """Why there is no code for a march; None if there is."""
     folding = _folding(call)
     call = call if folding is None else folding.of(call)
-    if _is_uneven(call):
-        whole, rest = _parts(call)
-        return why_not(whole) or why_not(rest)
     reason = refusal(call)
     if reason is None and call.block and is_single(call):
         return "older levels are kept, and a block is a single one"
-    block = replace(call, steps=call.block, block=0, near=False, own=False)
     if reason is None and 0 < call.block < min(call.steps, layout_of(call).most_kept):
         return f"a block of {call.block} levels is shorter than the {layout_of(call).most_kept} that are kept"
+    if reason is None and _is_uneven(call):
+        whole, rest = _parts(call)
+        return why_not(whole) or why_not(rest)
+    block = replace(call, steps=call.block, block=0, near=False, own=False)
     if reason is None and call.own:
         reason = refusal(block, Pull(()))
     if reason is None and call.near and not lies_near(block):

@@ -51,7 +51,7 @@ TEAMS = ("threads", "shots", "teams")
 """The entries behind those: so many `shots`, marches of arrays that lie one after the other, are shared out among
 `teams` of `threads`. Then comes for each argument and each result but the scratch how many entries it has for one
 shot; 0 where all shots have it in common."""
-_LARGE, _PAGE, _HUGE = 2**22, 4096, 14
+_LARGE, _PAGE, _HUGE = 2**20, 4096, 14
 """Bytes of fresh memory for which the system is asked for large pages; madvise's word for that."""
 
 
@@ -61,7 +61,7 @@ def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: S
     one_pass = _write_pass(module, work, write_task(module, work), layout, slots)
     march = _write_march(module, one_pass, layout, slots)
     return write_entry(module, march, SETTINGS, slots.first + len(slots.shared), slots.results, "fdsolve_march",
-                       lambda buffers, shots: _ask_for_large_pages(buffers, shots, layout, slots))  # fmt: skip
+                       lambda buffers, shots: _prepare_written(buffers, shots, layout, slots))  # fmt: skip
 
 
 def write_entry(
@@ -93,6 +93,7 @@ def write_entry(
     share = code.mul(code.add(code.mul(buffers.values["share"], threads), buffers.values["halos"]), LINE)
     control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8)))
     start = code.round_up(data_of(code, buffers.results, scratch_at), LINE)
+    _ask_for_large_pages(code, start, code.mul(share, teams))
     for value, at in ((0, NEXT), (0, DONE), (teams, HOLDERS), (shots, PARTS), (0, WORKERS), (share, SHARE),
                       (start, SCRATCH), (frame, POINTERS)):  # fmt: skip
         code.store(value, control, at)
@@ -143,19 +144,23 @@ def _write_march(module: ir.Module, one_pass: ir.Function, layout: Layout, slots
     return code.function
 
 
-def _ask_for_large_pages(buffers: "Buffers", shots: Number, layout: Layout, slots: Slots) -> None:
-    """For levels that are written down: they are fresh memory, and small pages of it are dear to come by."""
-    if sys.platform != "linux":
-        return
+def _prepare_written(buffers: "Buffers", shots: Number, layout: Layout, slots: Slots) -> None:
+    """Asks for large pages for levels that are written down."""
     code, stored = buffers.code, buffers.values["stored"]
     for k, name in enumerate(slots.stored):
         kept = kept_of(layout, name)[1]
         number = code.mul(stored, kept) if slots.spread else code.add(stored, kept)
         size = code.mul(code.mul(number, layout.bytes_of(name)), shots)
-        start = code.round_up(data_of(code, buffers.results, slots.results + 1 + k), _PAGE)
-        with code.when(code.below(_LARGE, size)):
-            asked = map(code.value, (start, code.sub(size, _PAGE), _HUGE))
-            code.call("madvise", I32, *asked)
+        _ask_for_large_pages(code, data_of(code, buffers.results, slots.results + 1 + k), size)
+
+
+def _ask_for_large_pages(code: Code, start: Number, size: Number) -> None:
+    """For memory that is filled here first: it is fresh, and small pages of it are dear to come by."""
+    if sys.platform != "linux":
+        return
+    with code.when(code.below(_LARGE, size)):
+        asked = map(code.value, (code.round_up(start, _PAGE), code.sub(size, _PAGE), _HUGE))
+        code.call("madvise", I32, *asked)
 
 
 def kept_of(layout: Layout, name: str) -> tuple[Array, int]:
