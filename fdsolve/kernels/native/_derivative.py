@@ -83,13 +83,13 @@ def _folding(call: MarchCall) -> Folding | None:
 
 
 def _is_uneven(call: MarchCall) -> bool:
-    """Whether a march by blocks is no whole number of them."""
-    return 0 < call.block < call.steps and call.steps % call.block > 0
+    """Whether a march by blocks is no whole number of them, and what is left cannot be a block of its own."""
+    left = call.steps % call.block if 0 < call.block < call.steps else 0
+    return left == 1 or (left > 0 and why_not(replace(call, steps=left, block=left)) is not None)
 
 
 def _parts(call: MarchCall) -> tuple[MarchCall, MarchCall]:
-    """A march by blocks as one by whole blocks, and what is left: a block of its own where it can be one; one block
-    more where it is too short by itself."""
+    """A march by blocks as one by whole blocks and what is left; with a block more where it is too short by itself."""
     left = call.steps % call.block
     rests = [replace(call, steps=steps, block=block) for steps in (left, left + call.block) for block in (steps, 0)]
     rest = next((one for one in rests if why_not(one) is None), rests[0])

@@ -285,7 +285,7 @@ def run(
 def _stored(call: MarchCall, kind: Kind) -> tuple[tuple[str, ...], int]:
     """The arrays of which a march writes levels down; how many, or before how many blocks."""
     if isinstance(kind, Spread):
-        return kind.names, call.steps // call.block
+        return kind.names, -(-call.steps // call.block)
     return (kind.names, kind.stored(call.steps)) if isinstance(kind, Levels) else ((), 0)
 
 

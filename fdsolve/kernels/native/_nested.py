@@ -49,23 +49,29 @@ def pull_blocks(
     """The cotangents of the leaves that move and of the state, from those of the state after the march."""
     call, tiling, form, pull, _, _ = static
     made, arrays, length = pulled_of(call, pull), form.unflatten(leaves), call.block
-    block = replace(call, steps=length, block=0)
     levels = Alone(tuple(one.name for one, _ in layout_of(call).program.state), made.levels.last)
-    wanted = replace(block, steps=length if made.levels.last else length - 1)
-    slabs = None if made.timed else cut_slabs(block, pull)
 
-    def one(found: Carried, number: Any) -> tuple[Carried, None]:
-        begin = start + number * length
-        if slabs is not None:
-            return (pull_slabs(block, pull, slabs, arrays, found[0], rooms, begin, number), found[1]), None
-        stacks = run(wanted, levels, arrays, rooms, begin, tiling, place=number)
-        given = {stack_name(name): stack for name, stack in zip(levels.names, stacks, strict=True)
-                 if name in made.levels.names}  # fmt: skip
-        return pull_levels((block, *static[1:]), leaves, found, given, begin), None
+    def past(steps: int) -> Any:
+        block = replace(call, steps=steps, block=0)
+        wanted = replace(block, steps=steps if made.levels.last else steps - 1)
+        slabs = None if made.timed else cut_slabs(block, pull)
 
-    numbers = jnp.arange(call.steps // length, dtype=jnp.asarray(start).dtype)
-    found = lax.scan(one, start_of(static, leaves, cotangents), numbers, reverse=True)[0]
-    return cotangents_of(static, leaves, found)
+        def one(found: Carried, number: Any) -> tuple[Carried, None]:
+            begin = start + number * length
+            if slabs is not None:
+                return (pull_slabs(block, pull, slabs, arrays, found[0], rooms, begin, number), found[1]), None
+            stacks = run(wanted, levels, arrays, rooms, begin, tiling, place=number)
+            given = {stack_name(name): stack for name, stack in zip(levels.names, stacks, strict=True)
+                     if name in made.levels.names}  # fmt: skip
+            return pull_levels((block, *static[1:]), leaves, found, given, begin), None
+
+        return one
+
+    blocks, left = divmod(call.steps, length)
+    numbers, found = jnp.arange(blocks + 1, dtype=jnp.asarray(start).dtype), start_of(static, leaves, cotangents)
+    if left:
+        found = past(left)(found, numbers[blocks])[0]
+    return cotangents_of(static, leaves, lax.scan(past(length), found, numbers[:blocks], reverse=True)[0])
 
 
 @pull_blocks.defjvp
@@ -77,11 +83,17 @@ def portable_by_blocks(
     call: MarchCall, form: Any, leaves: Sequence[jax.Array], state: Sequence[jax.Array], start: Any
 ) -> list[jax.Array]:
     """The march by the portable kernel, on the state as a list; its derivative keeps the state before each block."""
-    block = replace(call, steps=call.block, block=0)
 
-    @partial(jax.checkpoint, prevent_cse=False)
-    def one(leaves: Sequence[Any], held: Sequence[Any], begin: Any) -> list[Any]:
-        return portable(block, form, leaves, held, begin)
+    def past(steps: int) -> Any:
+        block = replace(call, steps=steps, block=0)
 
-    begins = start + jnp.arange(call.steps // call.block, dtype=jnp.asarray(start).dtype) * call.block
-    return lax.scan(lambda held, begin: (one(leaves, held, begin), None), list(state), begins)[0]
+        @partial(jax.checkpoint, prevent_cse=False)
+        def one(leaves: Sequence[Any], held: Sequence[Any], begin: Any) -> list[Any]:
+            return portable(block, form, leaves, held, begin)
+
+        return one
+
+    blocks, left = divmod(call.steps, call.block)
+    begins, whole = start + jnp.arange(blocks + 1, dtype=jnp.asarray(start).dtype) * call.block, past(call.block)
+    found = lax.scan(lambda held, begin: (whole(leaves, held, begin), None), list(state), begins[:blocks])[0]
+    return past(left)(leaves, found, begins[blocks]) if left else found
