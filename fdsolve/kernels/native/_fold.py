@@ -19,6 +19,7 @@ from ...stencil import Operand, ProfileRead, StateRead, Traced
 from .._level import Arrays
 from .._march_call import MarchCall
 from ._layout import round_up
+from ._march import one_level
 from ._program import same_value
 
 ROWS = "rows of points"
@@ -92,7 +93,7 @@ def folding_of(call: MarchCall) -> Folding | None:
     """How a march is folded; None where it is not."""
     if len(call.axes) > 1 or not (call.near or call.steps * _stages(call) >= STEPS):
         return None
-    return _folding_of(replace(call, steps=1, block=0, near=False, own=False))
+    return _folding_of(one_level(call))
 
 
 @lru_cache(maxsize=256)

@@ -214,10 +214,10 @@ class RowWriter:
 
     def _short(self, group: Sequence[Operation], first: Any, length: int, moved: Number = 0) -> None:
         """So many points; they begin so far from where the block of points does that are to be added up."""
-        code, folded = self.code, any(one.in_lanes for one in group)
+        code, in_lanes = self.code, any(one.in_lanes for one in group)
         with code.loop(0, length, vectorised=length > 1) as j:
             again = None
-            if folded and not isinstance(moved, int):
+            if in_lanes and not isinstance(moved, int):
                 again = code.builder.icmp_unsigned(">=", code.add(moved, j), ir.Constant(I64, BLOCK))
             self._point(group, code.add(first, j), j, again)
 
