@@ -136,8 +136,9 @@ class Code:
         return self.builder.ptrtoint(self.builder.alloca(I64, self.value(entries)), I64)
 
     @contextmanager
-    def loop(self, start: Number, stop: Number, vectorised: bool = False) -> Iterator[Any]:
-        """for i in range(start, stop); points that lie beside each other are computed together, or never are."""
+    def loop(self, start: Number, stop: Number, vectorised: bool = False, whole: bool = False) -> Iterator[Any]:
+        """for i in range(start, stop); points that lie beside each other are computed together, or never are; `whole`:
+        none of them is written out before."""
         builder = self.builder
         before = builder.block
         body, after = self.function.append_basic_block("loop"), self.function.append_basic_block("after")
@@ -150,8 +151,10 @@ class Code:
         following = builder.add(index, ir.Constant(I64, 1), flags=("nsw",))
         index.add_incoming(following, builder.block)
         branch = builder.cbranch(builder.icmp_signed("<", following, stop), body, after)
-        enable = self.module.add_metadata(["llvm.loop.vectorize.enable", ir.Constant(BOOL, vectorised)])
-        branch.set_metadata("llvm.loop", self.module.add_metadata([f"{_LOOP} {len(self.module.metadata)}", enable]))
+        words = [["llvm.loop.vectorize.enable", ir.Constant(BOOL, vectorised)]]
+        words += [["llvm.loop.unroll.disable"]] if whole else []
+        about = [self.module.add_metadata(word) for word in words]
+        branch.set_metadata("llvm.loop", self.module.add_metadata([f"{_LOOP} {len(self.module.metadata)}", *about]))
         builder.position_at_end(after)
 
     @contextmanager

@@ -203,22 +203,29 @@ class RowWriter:
             for k, length in enumerate(manner[1:]):
                 self._short(group, code.sub(stop, sum(manner[1 + k :])), length)
         else:
-            last = code.sub(stop, BLOCK)
-            zero = code.sub(code.builder.and_(code.add(start, self.phase), ir.Constant(I64, -BLOCK)), self.phase)
-            with code.loop(0, code.div(code.add(code.sub(stop, zero), BLOCK - 1), BLOCK)) as block:
-                begin = code.add(zero, code.mul(block, BLOCK))
-                first = code.least(code.most(begin, start), last)
-                self._short(group, first, BLOCK, code.sub(first, begin))
+            self._blocks(group, start, stop)
         for out, before in lanes:
             self._end_lanes(out, before)
 
-    def _short(self, group: Sequence[Operation], first: Any, length: int, moved: Number = 0) -> None:
-        """So many points; they begin so far from where the block of points does that are to be added up."""
-        code, in_lanes = self.code, any(one.in_lanes for one in group)
-        with code.loop(0, length, vectorised=length > 1) as j:
-            again = None
-            if in_lanes and not isinstance(moved, int):
-                again = code.builder.icmp_unsigned(">=", code.add(moved, j), ir.Constant(I64, BLOCK))
+    def _blocks(self, group: Sequence[Operation], start: Any, stop: Any) -> None:
+        """Blocks of points, the first and the last of which lie over their neighbours where they do not fill one."""
+        code, last = self.code, self.code.sub(stop, BLOCK)
+        zero = code.sub(code.builder.and_(code.add(start, self.phase), ir.Constant(I64, -BLOCK)), self.phase)
+        begin = code.choose(code.equal(zero, start), zero, code.add(zero, BLOCK))
+        whole = code.div(code.sub(stop, begin), BLOCK)
+        end = code.add(begin, code.mul(whole, BLOCK))
+        with code.when(code.below(zero, start)):
+            self._short(group, start, BLOCK, code.sub(start, zero))
+        with code.loop(0, whole) as block:
+            self._short(group, code.add(begin, code.mul(block, BLOCK)), BLOCK)
+        with code.when(code.below(end, stop)):
+            self._short(group, last, BLOCK, code.sub(last, end))
+
+    def _short(self, group: Sequence[Operation], first: Any, length: int, moved: Any = None) -> None:
+        """So many points, of which the last were added up before where they are `moved`."""
+        code, part = self.code, moved is not None and any(one.in_lanes for one in group)
+        with code.loop(0, length, vectorised=length > 1, whole=part) as j:
+            again = code.builder.icmp_unsigned(">=", code.add(moved, j), ir.Constant(I64, BLOCK)) if part else None
             self._point(group, code.add(first, j), j, again)
 
     def _begin_lanes(self, operation: Operation) -> tuple[Any, Any]:

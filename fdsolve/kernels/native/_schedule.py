@@ -207,6 +207,30 @@ def _longest(count: int, constraints: Sequence[tuple[int, int, int]]) -> list[in
 
 
 def _reach(program: Program, edges: list[Edge]) -> Reach:
+    """How far beyond a tile operations compute, and how low tiles can be without that this is further."""
+    found = _least_reach(program, edges)
+    return replace(found, below=_evened(program, found.below), above=_evened(program, found.above))
+
+
+def _evened(program: Program, reach: Sequence[int]) -> tuple[int, ...]:
+    """The same; arrays that live within a level are computed as far as others at the same points that read all that
+    they read: one loop can do both."""
+    held = {one.name for one, _ in program.state}
+    others: dict[Box, list[int]] = {}
+    for number, one in enumerate(program.operations):
+        others.setdefault(one.box, []).append(number)
+
+    def further(number: int) -> int:
+        one = program.operations[number]
+        if one.array in held or one.mask is not None:
+            return reach[number]
+        same = (k for k in others[one.box] if set(one.operands) <= set(program.operations[k].operands))
+        return max(reach[k] for k in same)
+
+    return tuple(map(further, range(len(program.operations))))
+
+
+def _least_reach(program: Program, edges: list[Edge]) -> Reach:
     """How far beyond a tile operations must compute, and how low tiles can be without that this is further."""
     found = _reach_of(program, edges, 2 * MAX_REACH)
     if found is None:
