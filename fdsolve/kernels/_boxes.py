@@ -4,7 +4,7 @@ Plain slices of an array transpose to zero-padded arrays of its full size, one a
 more copy a link, so that a gradient would cost regions × array. These two cost the boxes' own entries, both ways.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -18,6 +18,12 @@ from ..region import Box
 
 SMALL = 4
 """A box is small if it is at most one part in so many of its array."""
+MANY = 8
+"""So many boxes that are no large part of an array are added one by one; fewer in the same loop as large ones."""
+NARROW = 32
+"""Columns, of which fewer are added up beside each other."""
+Placed = tuple[jax.Array, Box]
+"""What is added on a box."""
 
 _cut = jex.Primitive("fdsolve_cut")
 _cut.multiple_results = True
@@ -56,9 +62,12 @@ def _run_cut(array: jax.Array, *, boxes: tuple[Box, ...], lead: int, nested: boo
 
 
 def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> jax.Array:
-    """Large boxes are summed up in one loop over all entries, small ones added where they are."""
+    """Large boxes are summed up in one loop over all entries, and others where they are few; many are added one by one
+    where they are."""
     size, zero = prod(shape[lead:]), jnp.zeros((), values[0].dtype)
     large = [_is_large(value, lead, size) for value in values]
+    if len(large) - sum(large) < MANY:
+        large = [True] * len(large)
     total, apart = jnp.zeros(shape, zero.dtype), True
     for value, box in ((v, b) for v, b, whole in zip(values, boxes, large, strict=True) if whole):
         start, stop = _window(box, shape, lead)
@@ -75,15 +84,85 @@ def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...]
 
 
 def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> Any:
-    """Boxes of what is added to a larger array are added one by one: in one loop with that, XLA on a CPU asks for each
-    entry and box whether it lies within, which takes more than twice as long."""
-    if not nested:
-        return _run_join(*values, boxes=boxes, shape=shape, lead=lead, nested=nested)
-    total = jnp.zeros(shape, values[0].dtype)
-    for value, box in zip(values, boxes, strict=True):
-        start, stop = _window(box, shape, lead)
-        total = lax.dynamic_update_slice(total, value + lax.slice(total, start, stop), start)
+    """The same as XLA on a CPU does it best. In one loop over all entries it would ask for each of them and each box
+    whether it lies within: there is no question where all large boxes do. Boxes of few columns, each row of which is
+    another line of the cache, are added up beside each other before.
+
+    `nested`: boxes of what is added to a larger array are added one by one.
+    """
+    placed, size = list(zip(values, boxes, strict=True)), prod(shape[lead:])
+    large = [one for one in placed if not nested and _is_large(one[0], lead, size)]
+    total = _sum_of_large([(value, Box(*_window(box, shape, lead))) for value, box in large], shape, values[0].dtype)
+    groups = _columns([one for one in placed if nested or not _is_large(one[0], lead, size)], shape[lead:])
+    small = [_sum_beside(group, shape, lead) if len(group) > 1 else group[0] for group in groups]
+    return _add_each(total, small, [box for _, box in large], lead)
+
+
+def _add_each(total: jax.Array, placed: Sequence[Placed], done: Sequence[Box], lead: int) -> jax.Array:
+    """An array of zeros, but for boxes that are `done`, with values added one by one."""
+    done = list(done)
+    for value, box in placed:
+        start, stop = _window(box, total.shape, lead)
+        if any(not box.intersect(other).empty for other in done):
+            value = value + lax.slice(total, start, stop)
+        total = lax.dynamic_update_slice(total, value, start)
+        done.append(box)
     return total
+
+
+def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """An array of zeros with values added: first where all of them lie, then around it."""
+    total = jnp.zeros(shape, dtype)
+    whole = core = Box((0,) * len(shape), shape)
+    for _, box in placed:
+        core = core.intersect(box)
+    cut = len(placed) > 1 and 2 * core.size > whole.size
+    for part in (core, *whole.subtract(core)) if cut else (whole,) if placed else ():
+        total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)
+    return total
+
+
+def _sum_within(placed: Sequence[Placed], part: Box) -> jax.Array:
+    """What values add up to in a part of the array."""
+    zero = jnp.zeros((), placed[0][0].dtype)
+    total = None
+    for value, box in placed:
+        both = part.intersect(box)
+        if not both.empty:
+            inner = both.shift(tuple(-a for a in box.start))
+            sides = zip(part.start, part.stop, both.start, both.stop, strict=True)
+            around = [(low - start, stop - high, 0) for start, stop, low, high in sides]
+            here = lax.pad(lax.slice(value, inner.start, inner.stop), zero, around)
+            total = here if total is None else total + here
+    return jnp.zeros(part.shape, zero.dtype) if total is None else total
+
+
+def _columns(placed: Sequence[Placed], shape: tuple[int, ...]) -> Iterator[list[Placed]]:
+    """Boxes of few columns in groups of such as lie beside each other; any other one alone."""
+    most = min(NARROW, shape[placed[0][1].ndim - 1] // SMALL) if placed else 0
+    group: list[Placed] = []
+    start = stop = 0
+    for one in sorted(placed, key=lambda one: one[1].start[-1]):
+        box = one[1]
+        if box.ndim < 2 or box.shape[-1] > most:
+            yield [one]
+            continue
+        if group and (box.start[-1] > stop or box.stop[-1] > start + most):
+            yield group
+            group = []
+        start, stop = (start, max(stop, box.stop[-1])) if group else (box.start[-1], box.stop[-1])
+        group.append(one)
+    if group:
+        yield group
+
+
+def _sum_beside(placed: Sequence[Placed], shape: tuple[int, ...], lead: int) -> Placed:
+    """Values added up in the least box that holds them."""
+    starts, stops = (zip(*(getattr(box, end) for _, box in placed), strict=True) for end in ("start", "stop"))
+    hull = Box(tuple(map(min, starts)), tuple(map(max, stops)))
+    size = (*shape[:lead], *hull.shape, *shape[lead + hull.ndim :])
+    inner = [(value, box.shift(tuple(-a for a in hull.start))) for value, box in placed]
+    return _add_each(jnp.zeros(size, placed[0][0].dtype), inner, [], lead), hull
 
 
 def _is_large(value: jax.Array, lead: int, size: int) -> bool:

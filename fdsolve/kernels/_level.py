@@ -11,10 +11,7 @@ from jax import lax
 from ..planning import Piece, Structure
 from ..region import Box
 from ..stencil import Operand, ProfileRead, StateRead, Traced
-from ._boxes import SMALL, cut_boxes
-
-MANY = 8
-"""So many small boxes, and with them all others, are cut out of an array together."""
+from ._boxes import cut_boxes
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +50,10 @@ class Level:
     cuts: Mapping[Any, jax.Array] = field(default_factory=dict)
 
     def with_cuts(self, pieces: Sequence[Piece], axes: tuple[str, ...], now: bool = False) -> "Level":
-        """The level with what pieces read cut out together, of levels before and profiles, where many small boxes are
-        read; `now`: of the level itself too, of which nothing changes meanwhile.
+        """The level with what pieces read cut out together, of levels before and profiles; `now`: of the level itself
+        too, of which nothing changes meanwhile.
 
-        Many slices of an array, one by one, transpose to as many sums over all of it.
+        Slices of an array, one by one, transpose to as many sums over all of it.
         """
         wanted: dict[Any, tuple[jax.Array, dict[Box, Box]]] = {}
         for piece in pieces:
@@ -67,7 +64,7 @@ class Level:
                     wanted.setdefault(key, (array, {}))[1][at] = here
         cuts = {}
         for key, (array, boxes) in wanted.items():
-            if sum(box.size * SMALL <= array.size for box in boxes.values()) >= MANY:
+            if len(boxes) > 1:
                 found = cut_boxes(array, list(boxes.values()))
                 cuts |= {(key, at): part for at, part in zip(boxes, found, strict=True)}
         return replace(self, cuts=cuts) if cuts else self

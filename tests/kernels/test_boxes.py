@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fdsolve.kernels import cut_boxes, join_boxes, put_boxes
+from fdsolve.kernels import _boxes, cut_boxes, join_boxes, put_boxes
 from fdsolve.region import Box
 
 OVERLAPPING = (Box((0, 1), (3, 3)), Box((2, 0), (5, 2)))
@@ -74,6 +74,35 @@ def test_large_boxes_and_small_ones_join():
     for value, box in zip(values, boxes, strict=True):
         expected[box.slices((0, 0))] += value
     assert_allclose(join_boxes(values, boxes, (8, 8)), expected, rtol=1e-14)
+
+
+def random_boxes(shape, rng):
+    """Most of the array, moved a little; columns at its ends, rows, corners, single points; anything."""
+    reach = [int(rng.integers(1, 4)) for _ in shape]
+    inner = Box(tuple(reach), tuple(n - r for n, r in zip(shape, reach, strict=True)))
+    boxes = [inner.shift(tuple(int(rng.integers(-r, r + 1)) for r in reach)) for _ in range(int(rng.integers(0, 6)))]
+    for _ in range(int(rng.integers(1, 24))):
+        starts = [int(rng.integers(n)) for n in shape]
+        stops = [min(n, a + int(rng.choice([1, 2, n]))) for n, a in zip(shape, starts, strict=True)]
+        boxes.append(Box(tuple(starts), tuple(stops)))
+    return [boxes[k] for k in rng.permutation(len(boxes))]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("lead", [0, 1])
+@pytest.mark.parametrize("shape", [(40,), (6, 5), (24, 150), (150, 9), (7, 8, 40)], ids=str)
+def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        boxes, front = random_boxes(shape, rng), (3,) * lead
+        values = [rng.standard_normal((*front, *box.shape)) for box in boxes]
+        expected = np.zeros((*front, *shape))
+        for value, box in zip(values, boxes, strict=True):
+            expected[(slice(None),) * lead + tuple(map(slice, box.start, box.stop))] += value
+        given = dict(boxes=tuple(boxes), shape=(*front, *shape), lead=lead, nested=nested)
+        for run in (_boxes._run_join, _boxes._join_on_cpu):
+            found = run(*map(jnp.asarray, values), **given)
+            assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_values_put_on_what_does_not_move_and_the_other_way_round():

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
 from ._bundles import Bundle
-from ._code import POINTER, VOID, Code, Number
+from ._code import POINTER, VOID, Code
 from ._operands import TIME_BEFORE, TurnedRead
 from ._program import LANES, Operation, Program
 from ._scalar import I64, Scalars, stored_type
