@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import _parameters, _shots
+from . import _parameters, _shots, _walls
 from ._compare import Settings, check_agreement
 from ._table import Row, show_seconds
 from ._timing import Samples, rounds_of
@@ -54,7 +54,7 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
         case = Case(PROBLEM, NUM, "float32", steps * NUM**2, most_steps=steps)
         title = f"Gradient by c² of a 2-D wave of order 4, {NUM}², {steps} steps"
         found.append((title, _measure(settings, case).rows()))
-    found.append((_shots.TITLE, _shots.rows(settings)))
+    found += [(_shots.TITLE, _shots.rows(settings)), (_walls.TITLE, _walls.rows(settings))]
     num = 256 if settings.quick else 1024
     found.append(
         (f"Gradient by parameters, {num}², {_parameters.STEPS} steps, default adjoint", _parameters.rows(settings, num))
