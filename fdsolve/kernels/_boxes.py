@@ -64,23 +64,13 @@ def _run_cut(array: jax.Array, *, boxes: tuple[Box, ...], lead: int, nested: boo
 def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> jax.Array:
     """Large boxes are summed up in one loop over all entries, and others where they are few; many are added one by one
     where they are."""
-    size, zero = prod(shape[lead:]), jnp.zeros((), values[0].dtype)
-    large = [_is_large(value, lead, size) for value in values]
-    if len(large) - sum(large) < MANY:
-        large = [True] * len(large)
-    total, apart = jnp.zeros(shape, zero.dtype), True
-    for value, box in ((v, b) for v, b, whole in zip(values, boxes, large, strict=True) if whole):
-        start, stop = _window(box, shape, lead)
-        padded = lax.pad(value, zero, [(a, n - b, 0) for a, b, n in zip(start, stop, shape, strict=True)])
-        total, apart = (padded if apart else total + padded), False
-    done: list[Box] = []
-    for value, box in ((v, b) for v, b, whole in zip(values, boxes, large, strict=True) if not whole):
-        start, stop = _window(box, shape, lead)
-        if not apart or any(not box.intersect(other).empty for other in done):
-            value = value + lax.slice(total, start, stop)
-        total = lax.dynamic_update_slice(total, value, start)
-        done.append(box)
-    return total
+    large, small = _by_size(values, boxes, shape, lead)
+    if len(small) < MANY:
+        large, small = [*large, *small], []
+    total = jnp.zeros(shape, values[0].dtype)
+    if large:
+        total = _sum_within(_of_all_axes(large, shape, lead), Box((0,) * len(shape), shape))
+    return _add_each(total, small, [box for _, box in large], lead)
 
 
 def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> Any:
@@ -90,12 +80,26 @@ def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, .
 
     `nested`: boxes of what is added to a larger array are added one by one.
     """
-    placed, size = list(zip(values, boxes, strict=True)), prod(shape[lead:])
-    large = [one for one in placed if not nested and _is_large(one[0], lead, size)]
-    total = _sum_of_large([(value, Box(*_window(box, shape, lead))) for value, box in large], shape, values[0].dtype)
-    groups = _columns([one for one in placed if nested or not _is_large(one[0], lead, size)], shape[lead:])
+    large, others = ([], list(zip(values, boxes, strict=True))) if nested else _by_size(values, boxes, shape, lead)
+    total = _sum_of_large(_of_all_axes(large, shape, lead), shape, values[0].dtype)
+    groups = _columns(others, shape[lead:])
     small = [_sum_beside(group, shape, lead) if len(group) > 1 else group[0] for group in groups]
     return _add_each(total, small, [box for _, box in large], lead)
+
+
+def _by_size(
+    values: Sequence[jax.Array], boxes: Sequence[Box], shape: tuple[int, ...], lead: int
+) -> tuple[list[Placed], list[Placed]]:
+    """Values on boxes that are most of the array, and the others."""
+    placed, size = list(zip(values, boxes, strict=True)), prod(shape[lead:])
+    large = [_is_large(value, lead, size) for value in values]
+    big, rest = ([one for one, most in zip(placed, large, strict=True) if most == wanted] for wanted in (True, False))
+    return big, rest
+
+
+def _of_all_axes(placed: Sequence[Placed], shape: tuple[int, ...], lead: int) -> list[Placed]:
+    """The same on boxes that have all axes of the array."""
+    return [(value, Box(*_window(box, shape, lead))) for value, box in placed]
 
 
 def _add_each(total: jax.Array, placed: Sequence[Placed], done: Sequence[Box], lead: int) -> jax.Array:
