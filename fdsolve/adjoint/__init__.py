@@ -3,6 +3,7 @@
 from . import traces as traces
 from ._base import AbstractAdjoint as AbstractAdjoint
 from ._base import Quick as Quick
+from ._base import Rooms as Rooms
 from ._base import Step as Step
 from ._base import show_jump as show_jump
 from ._base import show_needs as show_needs

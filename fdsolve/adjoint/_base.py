@@ -16,17 +16,29 @@ March = Callable[[Any, Any, Any, int], Any]
 
 
 @dataclass(frozen=True, eq=False)
+class Rooms:
+    """What a march by steps writes new levels into. `open(carry)` is the carry with arrays for them, `close` takes
+    these away; after `turn` steps all arrays are back in their places."""
+
+    open: Callable[[Any], Any]
+    close: Callable[[Any], Any]
+    turn: int
+
+
+@dataclass(frozen=True, eq=False)
 class Quick:
     """A march by a kernel. `by_blocks(constants, carry, first level, number of levels, levels in a block)` is the same
     with a derivative that keeps the carry before each block alone; None where the kernel has none. `near(levels in a
     block, own)`: whether that derivative holds the levels of a block in cache; `own`: and is surely the kernel's own,
     which takes longer to tell. `jumps(number of levels)`: whether they cost the same however many they are, and so does
-    their derivative."""
+    their derivative. `rooms`: those of its steps where they are gone back through sooner from the state before each
+    than from what JAX keeps of them; None where not."""
 
     run: March
     by_blocks: Callable[[Any, Any, Any, int, int], Any]
     near: Callable[..., bool]
     jumps: Callable[[int], bool]
+    rooms: Rooms | None = None
 
     def __call__(self, consts: Any, carry: Any, start: Any, count: int) -> Any:
         return self.run(consts, carry, start, count)

@@ -6,6 +6,9 @@ from math import isqrt
 
 from ._revolve import Schedule, least_forward, least_visits, make_schedule
 
+EVEN = 16
+"""Blocks of one length may cost more, one part in so many."""
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -60,17 +63,20 @@ def cut_steps(count: int, states: int) -> Cut:
     """The cut of `count` steps with the fewest steps computed again, holding at most so many states (at least 1).
 
     A block counts as one step beside its own, for what it costs to begin it; where that makes no difference, blocks
-    are long, since kernels march through many steps sooner.
+    are long, since kernels march through many steps sooner. Where hardly more steps are computed again, all blocks are
+    of one length, which is known then when they are compiled.
     """
     sizes = {1, *range(2, min(states - 1, 16) + 1), states // 2, states // 3, states // 4}
     sizes |= {size for k in range(2, 5) for size in (isqrt(count) // k, isqrt(count) * k)}
     sizes |= set(range(max(2, isqrt(count) - 8), isqrt(count) + 9)) | {_shortest(count, states)}
     best = Cut(count, 1, min(states, count))
-    for size in sorted(size for size in sizes if 1 < size < min(states, count)):
-        made = Cut(count, size, min(states - size, -(-count // size)))
+    able = [size for size in sorted(sizes) if 1 < size < min(states, count)]
+    cuts = [Cut(count, size, min(states - size, -(-count // size))) for size in able]
+    for made in cuts:
         if _cost(made) <= _cost(best):
             best = made
-    return best
+    even = [made for made in cuts if made.last == made.block and EVEN * (_cost(made) - _cost(best)) <= _cost(best)]
+    return min(even, key=_cost, default=best)
 
 
 def _shortest(count: int, states: int) -> int:

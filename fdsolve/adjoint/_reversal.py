@@ -13,7 +13,7 @@ from jax import lax
 from .._own_derivative import num_shots, own_derivative
 from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import March, Quick, Step, nearness, plain, split
+from ._base import March, Quick, Rooms, Step, nearness, plain, split
 from ._fit import Cut, cut_steps
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back
@@ -22,6 +22,8 @@ from ._twolevel import Nested, cut_blocks, near_lengths, nested
 LEG = 16
 """Steps that a march from a kept state to another takes at once, as far as it goes."""
 
+LIGHT = 2
+"""States' worth that JAX's derivative of a step may keep, where it is gone back through from states else."""
 OWN = 8
 """A kernel that goes back by blocks itself sooner computes levels again than that it keeps more than a part, one of so
 many, of what others keep: fresh memory costs more than levels that stay in cache."""
@@ -149,12 +151,17 @@ def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents:
 
 def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Callable[[Any], list[Any]] | None:
     """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
-    shots, own = num_shots(), _goes_back_itself(task)
-    if task.small and shots == 1 and not own:
-        return task.run
-    if shots * bytes_kept(task, leaves, moving, task.cut.count) <= task.rooms[0] // (OWN if own else 1):
+    shots, own, by_states = num_shots(), _goes_back_itself(task), _rooms_of(task) is not None
+    alone = task.small and shots == 1 and not own
+    if alone and not by_states:
         return task.run
     size = count_bytes(task.form.unflatten(list(leaves))[1])
+    kept = bytes_kept(task, leaves, moving, task.cut.count)
+    light = not by_states or kept <= LIGHT * task.cut.count * size
+    if light and (alone or shots * kept <= task.rooms[0] // (OWN if own else 1)):
+        return task.run
+    if by_states:
+        return None
     cut = cut_blocks(task.cut.count, size, nearness(task.quick), task.rooms[1])
     between = cut.kept * size
     if not task.once or not isinstance(task.storage, Device) or between > task.rooms[1]:
@@ -163,6 +170,11 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
         return None
     made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
+
+
+def _rooms_of(task: Reversal) -> Rooms | None:
+    """Those of a march that is gone back through sooner from the states before its steps."""
+    return task.quick.rooms if isinstance(task.quick, Quick) else None
 
 
 def _goes_back_itself(task: Reversal) -> bool:
@@ -281,6 +293,7 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
         places, state = storage.get(places, source_last, carry)
         state = _advance(task, consts, start, at_last, length_last, state) if apart else state
         begin = start + (at_last + length_last) * cut.block
+        steps = cut.block if cut.last == cut.block else steps
         buffer, back, sums = block(state, begin, steps, buffer, back, sums)
         return (places if again or not storage.traced else (), buffer, back, sums), None
 
@@ -310,18 +323,22 @@ def _buffer(cut: Cut, carry: Any) -> Any:
 
 
 def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> bool:
-    """Whether the derivative that the march's kernel has of a block keeps no more than the states in it."""
+    """Whether the derivative that the march's kernel has of a block keeps no more than the states in it, or hardly
+    anything where it is gone back through sooner from these."""
     carry, number = task.form.unflatten(list(own))[1], len(own) - 1
     first = number - len(jax.tree.leaves(carry))
     moving = [*of_consts, *(k for k in range(first, number) if jnp.issubdtype(jnp.result_type(own[k]), jnp.inexact))]
     room = task.cut.block * count_bytes(carry)
-    return task.near or task.cut.block == 1 or bytes_kept(task, own, moving, task.cut.block) <= room + room // 16
+    most = room + room // 16 if _rooms_of(task) is None else room // 16
+    return task.near or task.cut.block == 1 or bytes_kept(task, own, moving, task.cut.block) <= most
 
 
 def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole: int = 0) -> Callable[..., Any]:
     """(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps.
 
-    `whole`: these many steps at once, by the derivative of the march.
+    `whole`: these many steps at once, by the derivative of the march. Where it has rooms, the state before a step is
+    read while the step after it is gone back through: XLA on a CPU computes loops that look into kept states one entry
+    at a time.
     """
     const_leaves, form = jax.tree.flatten(consts)
     places = Device()
@@ -346,20 +363,54 @@ def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole
         if whole:
             return (buffer, *pull(state, level, back, sums))
 
-        def along(k: Any, held: Any) -> Any:
-            state, buffer = held
-            return task.step(consts, state, level + k), places.put(buffer, k, state)
+        state, buffer = _march_keeping(task, consts, state, level, steps, buffer)
+        if (rooms := _rooms_of(task)) is None:
 
-        state, buffer = lax.fori_loop(jnp.zeros_like(steps), steps - 1, along, (state, buffer))
-        buffer = places.put(buffer, steps - 1, state)
+            def across(i: Any, held: Any) -> Any:
+                k = steps - 1 - i
+                return pull(places.get(buffer, k, state)[1], level + k, *held)
 
-        def across(i: Any, held: Any) -> Any:
-            k = steps - 1 - i
-            return pull(places.get(buffer, k, state)[1], level + k, *held)
+            return (buffer, *lax.fori_loop(*_from_none(steps), across, (back, sums)))
 
-        return (buffer, *lax.fori_loop(jnp.zeros_like(steps), steps, across, (back, sums)))
+        def ahead(i: Any, held: Any) -> Any:
+            k, (here, *others) = steps - 1 - i, held
+            found = pull(here, level + k, *others)
+            return places.get(buffer, jnp.maximum(k - 1, 0) + _none_after(found), here)[1], *found
+
+        _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (rooms.close(state), back, sums))
+        return buffer, back, sums
 
     return reverse
+
+
+def _march_keeping(task: Reversal, consts: Any, state: Any, level: Any, steps: Any, buffer: Any) -> tuple[Any, Any]:
+    """The state before the last of these steps, with rooms where its march has them, and the buffer with that before
+    each of them."""
+    places, rooms = Device(), _rooms_of(task)
+    opened, close, turn = (rooms.open(state), rooms.close, rooms.turn) if rooms is not None else (state, _same, 1)
+
+    def along(k: Any, held: Any) -> Any:
+        state = task.step(consts, held[0], level + k)
+        return state, places.put(held[1], k + 1, close(state))
+
+    buffer = places.put(buffer, 0, state)
+    unroll = turn if isinstance(steps, int) else 1
+    return lax.fori_loop(*_from_none(steps - 1), along, (opened, buffer), unroll=unroll)
+
+
+def _same(state: Any) -> Any:
+    return state
+
+
+def _from_none(count: Any) -> tuple[Any, Any]:
+    """The bounds of a loop of so many turns."""
+    return (0, count) if isinstance(count, int) else (jnp.zeros_like(count), count)
+
+
+def _none_after(tree: Any) -> Any:
+    """Zero, known when all arrays are: what is read then may lie where they were read from, without a copy."""
+    arrays = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    return sum((x[(0,) * x.ndim].real > jnp.inf).astype(jnp.int32) for x in arrays if x.size)
 
 
 def plain_march(step: Step) -> March:

@@ -115,13 +115,14 @@ def _add_each(total: jax.Array, placed: Sequence[Placed], done: Sequence[Box], l
 
 
 def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any) -> jax.Array:
-    """An array of zeros with values added, those where all of them lie last: what is put into zeros first, XLA computes
-    in a loop over all entries that asks of each whether it is there."""
+    """An array of zeros with values added, in the parts of it around where all of them lie, and there. What is put into
+    zeros, XLA computes in a loop over all entries that asks of each whether it is there, unless it cannot see them."""
     total = jnp.zeros(shape, dtype)
     whole = core = Box((0,) * len(shape), shape)
     for _, box in placed:
         core = core.intersect(box)
     cut = len(placed) > 1 and 2 * core.size > whole.size
+    total = lax.optimization_barrier(total) if cut else total
     for part in (*whole.subtract(core), core) if cut else (whole,) if placed else ():
         total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)
     return total

@@ -1,7 +1,8 @@
 """The portable kernel: a rule on a box as fused shifted slices, written into the field's array."""
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +10,10 @@ from jax import lax
 
 from ..planning import Array, Piece
 from ..region import Box
-from ..stencil import Operand, ProfileRead, StateRead
+from ..stencil import Operand, ProfileRead, StateRead, Traced
 from ._affine_pieces import evaluate_parts, split_piece
 from ._level import Level, take_box, vectorise, vectorise_function
+from ._numbers import at_points
 
 Read = TypeVar("Read", bound=Operand)
 
@@ -28,10 +30,17 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
     taken = {one: level.take(one, piece.box, axes) for one in farthest_first(rule.operands)}
     values, flags = [taken[one][0] for one in rule.operands], [taken[one][1] for one in rule.operands]
     held = selector(level, piece, axes, piece.box)
-    consts = level.arrays.consts[piece.rule]
+    consts, none = level.arrays.consts[piece.rule], (False,) * len(axes)
+    function = partial(_with_consts, rule, len(consts))
+    values, flags = [*consts, *values], [*[none] * len(consts), *flags]
     if held is None or not rule.operands:
-        return vectorise(rule, consts, values, flags, piece.box.shape)
-    return vectorise_guarded(rule.function(consts), held, values, flags, piece.box.shape)
+        return at_points(function, values, flags, piece.box.shape)
+    return at_points(_guarded(function), [held, *values], [(True,) * len(axes), *flags], piece.box.shape)
+
+
+def _with_consts(rule: Traced, count: int, *values: Any) -> Any:
+    """The rule of its constants, of which there are so many, and its operands."""
+    return rule.function(values[:count])(*values[count:])
 
 
 def farthest_first(operands: Sequence[Read]) -> list[Read]:
@@ -58,7 +67,7 @@ def operate(level: Level, piece: Piece) -> jax.Array:
 
 
 def vectorise_guarded(
-    function: object,
+    function: Callable[..., Any],
     held: jax.Array,
     values: Sequence[jax.Array],
     flags: Sequence[tuple[bool, ...]],
@@ -68,12 +77,17 @@ def vectorise_guarded(
 
     So no inf or nan from a point that the function does not define enters a gradient.
     """
+    return vectorise_function(_guarded(function), [held, *values], [(True,) * len(shape), *flags], shape)
 
-    def guarded(here: jax.Array, *inputs: jax.Array) -> jax.Array:
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of where it holds and its values, with no derivative where it does not."""
+
+    def guarded(here: Any, *inputs: Any) -> Any:
         safe = [jnp.where(here, x, lax.stop_gradient(x)) if jnp.issubdtype(x.dtype, jnp.inexact) else x for x in inputs]
-        return function(*safe)  # type: ignore[operator]
+        return function(*safe)
 
-    return vectorise_function(guarded, [held, *values], [(True,) * len(shape), *flags], shape)
+    return guarded
 
 
 def selector(level: Level, piece: Piece, axes: tuple[str, ...], box: Box) -> jax.Array | None:

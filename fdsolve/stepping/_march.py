@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 
-from ..adjoint import Quick
+from ..adjoint import Quick, Rooms
 from ..kernels import Arrays, Kernel, MarchCall, detect_platform, get, register
-from ..planning import Segment, Structure
+from ..planning import Parallel, Segment, Structure
 from ._hidden import hidden_points
 from ._level import make_level
 from ._logs import Log, solves_of, start_logs
@@ -237,7 +237,7 @@ def _by_adjoint(
     def run(consts: Any, carry: Carry, start: Any, count: int) -> Carry:
         own, ready, made = consts
         _, turn, advance = marcher(structure, segment, own, axes, ready, dict(zip(keys, made, strict=True)))
-        if turn == 1 or count < 4 * turn:
+        if turn == 1 or count < 2 * turn:
             return advance(carry, start, count)
         state, records = advance((with_spare(carry[0]), carry[1]), start, count)
         return without_spare(state), records
@@ -264,7 +264,7 @@ def _by_adjoint(
         call = _march_call(structure, segment, axes, count)
         return kernel is not None and kernel.jumps and kernel.refusal(call) is None
 
-    quick = Quick(run, by_blocks, near, jumps)
+    quick = Quick(run, by_blocks, near, jumps, _rooms_of(structure, segment, axes))
     consts, total = (arrays, prepared, tuple(systems.values())), structure.segments[-1].stop
     adjoint = adjoint_of(structure, segment, axes)
 
@@ -276,6 +276,25 @@ def _by_adjoint(
         return march, None
     one = adjoint.repeated()
     return march, Leap(consts, lambda own, carry, start, count: one.march(step, own, carry, start, count, quick))
+
+
+def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> Rooms | None:
+    """Where new levels of a march by fused slices are written; None where a kernel marches, on other machines than a
+    CPU, and where more than rules at points would be computed again: stages of a stepper, systems, sweeps."""
+    kernel, call = march_kernel(structure, segment), _march_call(structure, segment, axes, segment.stop - segment.start)
+    served = kernel is not None and kernel.refusal(call) is None
+    if served or _level_kernel(structure, segment, axes) is not None or detect_platform() != "cpu":
+        return None
+    phases = [structure.phases[number] for number in set(segment.phases)]
+    simple = all(
+        isinstance(stage, Parallel) and stage.piece.operation is None for phase in phases for stage in phase.stages
+    )
+    if not simple or any(phase.rates for phase in phases):
+        return None
+    turn = turn_of(structure, segment)
+    if turn == 1:
+        return Rooms(lambda carry: carry, lambda carry: carry, 1)
+    return Rooms(lambda c: (with_spare(c[0]), c[1]), lambda c: (without_spare(c[0]), c[1]), turn)
 
 
 def _step(
