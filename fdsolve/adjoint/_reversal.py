@@ -373,9 +373,10 @@ def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole
             return (buffer, *lax.fori_loop(*_from_none(steps), across, (back, sums)))
 
         def ahead(i: Any, held: Any) -> Any:
-            k, (here, *others) = steps - 1 - i, held
+            k, (here, *others) = jnp.asarray(steps - 1 - i, level.dtype), held
             found = pull(here, level + k, *others)
-            return places.get(buffer, jnp.maximum(k - 1, 0) + _none_after(found), here)[1], *found
+            before = jnp.maximum(k - 1, 0) + _none_after(found, k.dtype)
+            return places.get(buffer, before, here)[1], *found
 
         _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (rooms.close(state), back, sums))
         return buffer, back, sums
@@ -407,10 +408,10 @@ def _from_none(count: Any) -> tuple[Any, Any]:
     return (0, count) if isinstance(count, int) else (jnp.zeros_like(count), count)
 
 
-def _none_after(tree: Any) -> Any:
+def _none_after(tree: Any, dtype: Any) -> Any:
     """Zero, known when all arrays are: what is read then may lie where they were read from, without a copy."""
     arrays = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
-    return sum((x[(0,) * x.ndim].real > jnp.inf).astype(jnp.int32) for x in arrays if x.size)
+    return sum((x[(0,) * x.ndim].real > jnp.inf).astype(dtype) for x in arrays if x.size)
 
 
 def plain_march(step: Step) -> March:
