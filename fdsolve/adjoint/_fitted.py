@@ -7,7 +7,7 @@ from ..kernels import detect_platform
 from ._base import AbstractRepeated, March, Quick, Step, show_jump, show_needs
 from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
 from ._fit import cut_steps
-from ._reversal import OWN, count_bytes
+from ._reversal import LIGHT, OWN, count_bytes
 from ._twolevel import NEAR, show_blocks
 
 KEPT = 8
@@ -56,16 +56,16 @@ class Fitted(AbstractRepeated):
         return max(1, min(usual_states(count), self.memory // max(state_bytes, 1) - WORKING))
 
     def describe(self, count: int, state_bytes: int) -> str:
+        shown = show_cut(cut_steps(count, self.num_states(count, state_bytes)), state_bytes)
         if self.small:
             needs = show_needs(self.total, state_bytes)
             own = OWN * self.total * state_bytes > self.easy
             more = show_blocks(count, state_bytes, self.memory // 2) if own else ""
+            heavy = f" and, on a CPU, where `slices` would keep more than {LIGHT} states a step: then it {shown}"
             return (
                 f"keeps what all {self.total} steps need, which fits, {needs}; none is computed again, but under "
-                f"vmap{more}"
+                f"vmap{heavy if detect_platform() == 'cpu' and count > 2 else ''}{more}"
             )
-        cut = cut_steps(count, self.num_states(count, state_bytes))
-        shown = show_cut(cut, state_bytes)
         more = show_blocks(count, state_bytes, self.memory // 2)
         return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}{more}"
 

@@ -13,7 +13,8 @@ from jax import lax
 from .._own_derivative import num_shots, own_derivative
 from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import March, Quick, Rooms, Step, nearness, plain, split
+from ._base import March, Quick, Step, nearness, plain
+from ._block import block_reversed, rooms_of
 from ._fit import Cut, cut_steps
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back
@@ -151,7 +152,7 @@ def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents:
 
 def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Callable[[Any], list[Any]] | None:
     """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
-    shots, own, by_states = num_shots(), _goes_back_itself(task), _rooms_of(task) is not None
+    shots, own, by_states = num_shots(), _goes_back_itself(task), rooms_of(task.quick) is not None
     alone = task.small and shots == 1 and not own
     if alone and not by_states:
         return task.run
@@ -170,11 +171,6 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
         return None
     made = Nested(task.quick, task.form, cut)
     return lambda every: jax.tree.leaves(nested(made, *task.form.unflatten(every)))
-
-
-def _rooms_of(task: Reversal) -> Rooms | None:
-    """Those of a march that is gone back through sooner from the states before its steps."""
-    return task.quick.rooms if isinstance(task.quick, Quick) else None
 
 
 def _goes_back_itself(task: Reversal) -> bool:
@@ -298,7 +294,7 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
         return (places if again or not storage.traced else (), buffer, back, sums), None
 
     whole = _pulls_whole_blocks(task, own, of_consts)
-    block = _block_reversed(task, consts, of_consts, cut.last if whole else 0)
+    block = _block_of(task, consts, of_consts, cut.last if whole else 0)
     steps = np.full(cut.blocks, cut.block)
     steps[0] = cut.last
     first = np.maximum(plan.first, cut.descent)
@@ -308,7 +304,7 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
     entries = tuple(jnp.asarray(one, start.dtype) for one in tables)
     if whole and cut.last != cut.block:
         held, _ = reverse(held, tuple(one[0] for one in entries))
-        block, entries = _block_reversed(task, consts, of_consts, cut.block), tuple(one[1:] for one in entries)
+        block, entries = _block_of(task, consts, of_consts, cut.block), tuple(one[1:] for one in entries)
     (places, _, back, sums), _ = lax.scan(lambda held, entry: reverse(held, entry), held, entries)
     if not storage.traced:
         storage.close(places)
@@ -329,89 +325,12 @@ def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[
     first = number - len(jax.tree.leaves(carry))
     moving = [*of_consts, *(k for k in range(first, number) if jnp.issubdtype(jnp.result_type(own[k]), jnp.inexact))]
     room = task.cut.block * count_bytes(carry)
-    most = room + room // 16 if _rooms_of(task) is None else room // 16
+    most = room + room // 16 if rooms_of(task.quick) is None else room // 16
     return task.near or task.cut.block == 1 or bytes_kept(task, own, moving, task.cut.block) <= most
 
 
-def _block_reversed(task: Reversal, consts: Any, of_consts: Sequence[int], whole: int = 0) -> Callable[..., Any]:
-    """(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps.
-
-    `whole`: these many steps at once, by the derivative of the march. Where it has rooms, the state before a step is
-    read while the step after it is gone back through: XLA on a CPU computes loops that look into kept states one entry
-    at a time.
-    """
-    const_leaves, form = jax.tree.flatten(consts)
-    places = Device()
-
-    def march(constants: Any, state: Any, level: Any) -> Any:
-        if not whole:
-            return task.step(constants, state, level)
-        found = task.quick.by_blocks(constants, state, level, whole, whole) if task.near else None
-        return task.quick(constants, state, level, whole) if found is None else found
-
-    def pull(state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:
-        inner, join = split(state)
-
-        def one(moved: list[Any], given: list[Any]) -> list[Any]:
-            constants = form.unflatten(replaced(const_leaves, of_consts, given))
-            return split(march(constants, join(moved), level))[0]
-
-        back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)
-        return back, [a + b for a, b in zip(sums, more, strict=True)]
-
-    def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
-        if whole:
-            return (buffer, *pull(state, level, back, sums))
-
-        state, buffer = _march_keeping(task, consts, state, level, steps, buffer)
-        if (rooms := _rooms_of(task)) is None:
-
-            def across(i: Any, held: Any) -> Any:
-                k = steps - 1 - i
-                return pull(places.get(buffer, k, state)[1], level + k, *held)
-
-            return (buffer, *lax.fori_loop(*_from_none(steps), across, (back, sums)))
-
-        def ahead(i: Any, held: Any) -> Any:
-            k, (here, *others) = jnp.asarray(steps - 1 - i, level.dtype), held
-            found = pull(here, level + k, *others)
-            before = jnp.maximum(k - 1, 0) + _none_after(found, k.dtype)
-            return places.get(buffer, before, here)[1], *found
-
-        _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (rooms.close(state), back, sums))
-        return buffer, back, sums
-
-    return reverse
-
-
-def _march_keeping(task: Reversal, consts: Any, state: Any, level: Any, steps: Any, buffer: Any) -> tuple[Any, Any]:
-    """The state before the last of these steps, with rooms where its march has them, and the buffer with that before
-    each of them."""
-    places, rooms = Device(), _rooms_of(task)
-    opened, close, turn = (rooms.open(state), rooms.close, rooms.turn) if rooms is not None else (state, _same, 1)
-
-    def along(k: Any, held: Any) -> Any:
-        state = task.step(consts, held[0], level + k)
-        return state, places.put(held[1], k + 1, close(state))
-
-    buffer = places.put(buffer, 0, state)
-    unroll = turn if isinstance(steps, int) else 1
-    return lax.fori_loop(*_from_none(steps - 1), along, (opened, buffer), unroll=unroll)
-
-
-def _same(state: Any) -> Any:
-    return state
-
-
-def _from_none(count: Any) -> tuple[Any, Any]:
-    """The bounds of a loop of so many turns."""
-    return (0, count) if isinstance(count, int) else (jnp.zeros_like(count), count)
-
-
-def _none_after(tree: Any, dtype: Any) -> Any:
-    """Zero, known when all arrays are: what is read then may lie where they were read from, without a copy."""
-    arrays = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
-    return sum((x[(0,) * x.ndim].real > jnp.inf).astype(dtype) for x in arrays if x.size)
+def _block_of(task: Reversal, consts: Any, of_consts: Sequence[int], whole: int) -> Callable[..., Any]:
+    return block_reversed(task.step, task.quick, consts, of_consts, whole, task.near)
 
 
 def plain_march(step: Step) -> March:

@@ -15,17 +15,9 @@ from jax import lax
 
 from ..kernels import Arrays
 from ..planning import Structure
-from ._march import (
-    Carry,
-    after_first,
-    make_ready,
-    march_kernel,
-    marcher,
-    turn_of,
-    with_spare,
-    without_spare,
-)
+from ._march import Carry, after_first, make_ready, march_kernel, marcher
 from ._shown import Saved, is_finite, keep, shown
+from ._spare import turn_of, with_spare, without_spare
 from ._state import State
 
 LEVELS_A_TURN, MOST_A_TURN, POINTS_A_TURN = 16, 1024, 2**30

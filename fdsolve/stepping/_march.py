@@ -1,14 +1,9 @@
-"""The march along time: segments of levels with one structure, and the levels that are saved on the way.
-
-While marching over large arrays, the state holds one more than the levels kept: the new level is written into it, and
-the oldest becomes the next spare. Unrolled by as many steps as there are arrays, every array is back in its place after
-each turn of the loop, so that XLA copies none of them.
-"""
+"""The march along time: segments of levels with one structure, and the levels that are saved on the way."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import lcm, prod
+from math import lcm
 from typing import Any
 
 import jax
@@ -16,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 
-from ..adjoint import Quick, Rooms
+from ..adjoint import STILL, Quick, Rooms
 from ..kernels import Arrays, Kernel, MarchCall, detect_platform, get, register
 from ..planning import Parallel, Segment, Structure
 from ._hidden import hidden_points
@@ -26,14 +21,13 @@ from ._prepare import prepare_stages, prepare_systems
 from ._record import recorded, start_records
 from ._saves import Advance, Carry, Keep, Leap, find_gaps, march_flagged, march_leaping, march_saving
 from ._shown import Saved, is_finite, keep, shown, start_means, without_means
+from ._spare import turn_of, with_spare, without_spare
 from ._state import State
 from ._system import System
 from ._systems import Systems
 from ._undo import adjoint_of
 
 MAX_RUNS = 8
-MIN_UNROLLED_POINTS = 2**14
-MAX_UNROLLED_PIECES = 48
 
 
 def begin(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Carry, jax.Array]:
@@ -138,15 +132,6 @@ def _prepare(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state:
 def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any, logs: Any) -> State:
     """The levels held after one more: as many as before."""
     return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory, logs)
-
-
-def with_spare(state: State) -> State:
-    spare = {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}
-    return State(spare, state.memory, state.logs)
-
-
-def without_spare(state: State) -> State:
-    return State({name: levels[:-1] for name, levels in state.levels.items()}, state.memory, state.logs)
 
 
 def _run_segment(
@@ -293,7 +278,7 @@ def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> 
         return None
     turn = turn_of(structure, segment)
     if turn == 1:
-        return Rooms(lambda carry: carry, lambda carry: carry, 1)
+        return STILL
     return Rooms(lambda c: (with_spare(c[0]), c[1]), lambda c: (without_spare(c[0]), c[1]), turn)
 
 
@@ -387,19 +372,3 @@ def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
     numbers = jnp.arange(count, dtype=start.dtype)
     carry, _ = lax.scan(lambda c, k: (step(c, start + k), None), carry, numbers, unroll=min(turn, count))
     return carry
-
-
-def turn_of(structure: Structure, segment: Segment) -> int:
-    """Steps after which every array, a spare one included, is back in its place.
-
-    1, and then without a spare, where copies are cheap or compiling more steps is dear.
-    """
-    turn = lcm(*(max(one.kept, 1) + 1 for one in structure.carried))
-    pieces = 0
-    for number in set(segment.phases):
-        phase = structure.phases[number]
-        repeats = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
-        pieces += repeats * (len(phase.stages) + len(phase.rates))
-    largest = max(prod(one.shape) for one in structure.arrays)
-    pays = largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES
-    return turn if pays and segment.stop - segment.start > 1 else 1

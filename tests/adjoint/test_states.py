@@ -1,4 +1,4 @@
-"""Marches by slices that are gone back through by what is kept of states alone, new levels written where old ones lay."""
+"""Marches by slices that are gone back through from states alone, new levels written where old ones lay."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fdsolve as fd
-from fdsolve.adjoint import _reversal
+from fdsolve.adjoint import _block
 
 NUM = 130
 """Points on an axis such that marches are unrolled over their arrays."""
@@ -77,13 +77,13 @@ def loss(make: Any, levels: int, adjoint: Any, save: Any = None) -> Any:
 def marched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The turns of the marches whose states were kept."""
     turns: list[int] = []
-    keeping = _reversal._march_keeping
+    keeping = _block._march_keeping
 
-    def spy(task: Any, *given: Any) -> Any:
-        turns.append(_reversal._rooms_of(task).turn)
-        return keeping(task, *given)
+    def spy(step: Any, rooms: Any, *given: Any) -> Any:
+        turns.append(rooms.turn)
+        return keeping(step, rooms, *given)
 
-    monkeypatch.setattr(_reversal, "_march_keeping", spy)
+    monkeypatch.setattr(_block, "_march_keeping", spy)
     return turns
 
 

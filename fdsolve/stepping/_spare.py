@@ -1,0 +1,41 @@
+"""Arrays for new levels.
+
+While marching over large arrays, the state holds one more than the levels kept: the new level is written into it, and
+the oldest becomes the next spare. Unrolled by as many steps as there are arrays, every array is back in its place after
+each turn of the loop, so that XLA copies none of them.
+"""
+
+from math import lcm, prod
+
+import jax.numpy as jnp
+
+from ..planning import Segment, Structure
+from ._state import State
+
+MIN_UNROLLED_POINTS = 2**14
+MAX_UNROLLED_PIECES = 48
+
+
+def with_spare(state: State) -> State:
+    spare = {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}
+    return State(spare, state.memory, state.logs)
+
+
+def without_spare(state: State) -> State:
+    return State({name: levels[:-1] for name, levels in state.levels.items()}, state.memory, state.logs)
+
+
+def turn_of(structure: Structure, segment: Segment) -> int:
+    """Steps after which every array, a spare one included, is back in its place.
+
+    1, and then without a spare, where copies are cheap or compiling more steps is dear.
+    """
+    turn = lcm(*(max(one.kept, 1) + 1 for one in structure.carried))
+    pieces = 0
+    for number in set(segment.phases):
+        phase = structure.phases[number]
+        repeats = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
+        pieces += repeats * (len(phase.stages) + len(phase.rates))
+    largest = max(prod(one.shape) for one in structure.arrays)
+    pays = largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES
+    return turn if pays and segment.stop - segment.start > 1 else 1
