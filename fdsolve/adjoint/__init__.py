@@ -7,7 +7,6 @@ from ._base import Rooms as Rooms
 from ._base import Step as Step
 from ._base import show_jump as show_jump
 from ._base import show_needs as show_needs
-from ._block import STILL as STILL
 from ._checkpointed import Checkpointed as Checkpointed
 from ._fitted import fit_adjoint as fit_adjoint
 from ._forward import Forward as Forward

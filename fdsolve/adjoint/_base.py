@@ -15,14 +15,18 @@ March = Callable[[Any, Any, Any, int], Any]
 """(constants, carry, first level, number of levels) ↦ carry."""
 
 
+def _same(carry: Any) -> Any:
+    return carry
+
+
 @dataclass(frozen=True, eq=False)
 class Rooms:
     """What a march by steps writes new levels into. `open(carry)` is the carry with arrays for them, `close` takes
-    these away; after `turn` steps all arrays are back in their places."""
+    these away; after `turn` steps all arrays are back in their places. Without any, new levels are new arrays."""
 
-    open: Callable[[Any], Any]
-    close: Callable[[Any], Any]
-    turn: int
+    open: Callable[[Any], Any] = _same
+    close: Callable[[Any], Any] = _same
+    turn: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,6 @@ def rooms_of(quick: March) -> Rooms | None:
     return quick.rooms if isinstance(quick, Quick) else None
 
 
-STILL = Rooms(lambda carry: carry, lambda carry: carry, 1)
-"""Those of a march that writes new levels into new arrays."""
-
-
 def block_reversed(
     step: Step, quick: March, consts: Any, of_consts: Sequence[int], whole: int = 0, near: bool = False
 ) -> Callable[..., Any]:
@@ -53,7 +49,7 @@ def block_reversed(
         if whole:
             return (buffer, *pull(state, level, back, sums))
         rooms = rooms_of(quick)
-        state, buffer = _march_keeping(step, rooms or STILL, consts, state, level, steps, buffer)
+        state, buffer = _march_keeping(step, rooms or Rooms(), consts, state, level, steps, buffer)
         if rooms is None:
 
             def across(i: Any, held: Any) -> Any:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 
-from ..adjoint import STILL, Quick, Rooms
+from ..adjoint import Quick, Rooms
 from ..kernels import Arrays, Kernel, MarchCall, detect_platform, get, register
 from ..planning import Parallel, Segment, Structure
 from ._hidden import hidden_points
@@ -278,7 +278,7 @@ def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> 
         return None
     turn = turn_of(structure, segment)
     if turn == 1:
-        return STILL
+        return Rooms()
     return Rooms(lambda c: (with_spare(c[0]), c[1]), lambda c: (without_spare(c[0]), c[1]), turn)
 
 
