@@ -116,12 +116,15 @@ def _add_each(total: jax.Array, placed: Sequence[Placed], done: Sequence[Box], l
 
 def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """An array of zeros with values added, in the parts of it around where all of them lie, and there. What is put into
-    zeros, XLA computes in a loop over all entries that asks of each whether it is there, unless it cannot see them."""
-    total = jnp.zeros(shape, dtype)
+    zeros, XLA computes in a loop over all entries that asks of each whether it is there, unless it cannot see them.
+    Where every entry is put, some entry takes the place of zeros: these, an array that loops need not change, XLA would
+    make once and then copy each time."""
     whole = core = Box((0,) * len(shape), shape)
     for _, box in placed:
         core = core.intersect(box)
     cut = len(placed) > 1 and 2 * core.size > whole.size
+    some = placed[0][0][(0,) * len(shape)] if cut else jnp.zeros((), dtype)
+    total = jnp.broadcast_to(some, shape)
     total = lax.optimization_barrier(total) if cut else total
     for part in (*whole.subtract(core), core) if cut else (whole,) if placed else ():
         total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)

@@ -53,7 +53,8 @@ class Level:
         """The level with what pieces read cut out together, of levels before and profiles; `now`: of the level itself
         too, of which nothing changes meanwhile.
 
-        Slices of an array, one by one, transpose to as many sums over all of it.
+        Slices of an array, one by one, transpose to as many sums over all of it. A level that the next one keeps is
+        itself among them: what comes back to it is added where the others are.
         """
         wanted: dict[Any, tuple[jax.Array, dict[Box, Box]]] = {}
         for piece in pieces:
@@ -65,9 +66,25 @@ class Level:
         cuts = {}
         for key, (array, boxes) in wanted.items():
             if len(boxes) > 1:
+                if key in self._passed_on:
+                    boxes[self._whole(key[0], array)] = Box((0,) * array.ndim, array.shape)
                 found = cut_boxes(array, list(boxes.values()))
                 cuts |= {(key, at): part for at, part in zip(boxes, found, strict=True)}
         return replace(self, cuts=cuts) if cuts else self
+
+    @property
+    def _passed_on(self) -> set[tuple[str, int]]:
+        """The levels that the next one keeps, by field and number from it."""
+        return {(one.name, -k) for one in self.structure.carried for k in range(1, one.kept)}
+
+    def _whole(self, name: str, array: jax.Array) -> Box:
+        """All points of a field's array."""
+        return Box((0,) * array.ndim, array.shape).shift(self.structure.array(name).origin)
+
+    def passed_on(self, name: str) -> tuple[jax.Array, ...]:
+        """The levels of a field that stand behind this one in the next state: all but the oldest."""
+        held = self.older[name][:-1]
+        return tuple(self.cuts.get(((name, -k), self._whole(name, one)), one) for k, one in enumerate(held, start=1))
 
     def _reads_of(
         self, piece: Piece, axes: tuple[str, ...], now: bool

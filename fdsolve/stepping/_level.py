@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import jax
-
 from ..kernels import Arrays, Level
 from ..planning import Parallel, PhaseStructure, Structure
 from ._fill import complete, spares
-from ._logs import Log, updated
+from ._logs import updated
 from ._state import State
 from ._system import System
 from ._systems import Systems
@@ -24,9 +22,8 @@ def make_level(
     prepared: Any = None,
     starting: bool = False,
     systems: Systems | None = None,
-) -> tuple[dict[str, jax.Array], Any, tuple[Log, ...]]:
-    """The padded arrays of all fields at level `number`, from the levels kept in `state`; the stepper's memory and the
-    logs then.
+) -> State:
+    """The state at level `number`, from the one before: padded arrays of all fields, the stepper's memory, the logs.
 
     `prepared` is what the stepper made before the march, `systems` what the systems of equations did; `starting` says
     that the stepper has not enough memory yet.
@@ -36,11 +33,17 @@ def make_level(
         spare = spares(structure, state.levels)
         level = Level(structure, arrays, {}, state.levels, number, 1.0, time_of(arrays, number), spare, systems)
         level = level.with_cuts([stage.piece for stage in phase.stages if isinstance(stage, Parallel)], axes)
+        passed = {one.name: level.passed_on(one.name) for one in structure.carried}
         level = complete(structure, phase, level, axes)
-        return level.current, state.memory, updated(structure, state.logs, level.reports, number)
+        return State(
+            {name: (level.current[name], *held) for name, held in passed.items()},
+            state.memory,
+            updated(structure, state.logs, level.reports, number),
+        )
     assert structure.stepper is not None
     system = System(structure, phase, arrays, state, number, axes, systems)
     advance = structure.stepper.first_step if starting else structure.stepper.step
     values, memory = advance(system, state.memory, prepared)
     level = system.finish(values)
-    return level.current, memory, updated(structure, state.logs, level.reports, number)
+    levels = {one.name: (level.current[one.name], *state[one.name][:-1]) for one in structure.carried}
+    return State(levels, memory, updated(structure, state.logs, level.reports, number))

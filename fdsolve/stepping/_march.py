@@ -129,11 +129,6 @@ def _prepare(structure: Structure, axes: tuple[str, ...], arrays: Arrays, state:
     return State(state.levels, memory, state.logs), structure.stepper.prepare(system)
 
 
-def _push(structure: Structure, state: State, new: dict[str, jax.Array], memory: Any, logs: Any) -> State:
-    """The levels held after one more: as many as before."""
-    return State({one.name: (new[one.name], *state[one.name][:-1]) for one in structure.carried}, memory, logs)
-
-
 def _run_segment(
     structure: Structure,
     segment: Segment,
@@ -297,10 +292,10 @@ def _step(
         return lambda s: make_level(structure, made, arrays, s, number, axes, prepared, segment.starting, systems)
 
     if len(segment.phases) == 1:
-        return _push(structure, state, *branch(segment.phases[0])(state))
+        return branch(segment.phases[0])(state)
     used = sorted(set(segment.phases))
     table = jnp.asarray([used.index(p) for p in segment.phases], jnp.int32)
-    return _push(structure, state, *lax.switch(table[number - segment.start], [branch(phase) for phase in used], state))
+    return lax.switch(table[number - segment.start], [branch(phase) for phase in used], state)
 
 
 def march_kernel(structure: Structure, segment: Segment) -> Kernel | None:

@@ -54,7 +54,7 @@ class _Sweeper:
     def sweep(self, levels: Levels) -> Levels:
         """One sweep, and all that holds beside it."""
         phase, axes = self.structure.phases[0], self.operator.axes
-        return self._kept(make_level(self.structure, phase, self.arrays, State(levels), 0, axes)[0])
+        return make_level(self.structure, phase, self.arrays, State(levels), 0, axes).levels
 
     def fields(self, levels: Levels, names: Any) -> dict[str, jax.Array]:
         """Fields without what stands around them."""
