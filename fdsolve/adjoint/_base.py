@@ -15,18 +15,27 @@ March = Callable[[Any, Any, Any, int], Any]
 """(constants, carry, first level, number of levels) ↦ carry."""
 
 
-def _same(carry: Any) -> Any:
+def _same(carry: Any, arrays: Any = ()) -> Any:
     return carry
+
+
+def _nothing(carry: Any) -> Any:
+    return ()
 
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """What a march by steps writes new levels into. `open(carry)` is the carry with arrays for them, `close` takes
-    these away; after `turn` steps all arrays are back in their places. Without any, new levels are new arrays."""
+    """What a march by steps writes new levels into. `fresh(carry)` are arrays for one of them, `open(carry, arrays)` is
+    the carry with these, `close` takes them away, and `newest(carry)` is what has become of them; after `turn` steps
+    all arrays are back in their places. Without any, new levels are new arrays. `pieces`: the rules in a step, which
+    say how long it takes to compile."""
 
-    open: Callable[[Any], Any] = _same
+    fresh: Callable[[Any], Any] = _nothing
+    open: Callable[[Any, Any], Any] = _same
     close: Callable[[Any], Any] = _same
+    newest: Callable[[Any], Any] = _nothing
     turn: int = 1
+    pieces: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """The reversal of a block of steps, from the state before it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -11,63 +12,110 @@ from .._tangents import replaced
 from ._base import March, Quick, Rooms, Step, split
 from ._storage import Device
 
+LONGEST, MOST_PIECES = 10, 100
+"""Steps of a block that stand one after the other in a program, and the rules in them."""
+
+Back = Callable[[Any, Any, Any, Any, Any, Any], Any]
+"""(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps."""
+
 
 def rooms_of(quick: March) -> Rooms | None:
     """Those of a march that is gone back through sooner from the states before its steps."""
     return quick.rooms if isinstance(quick, Quick) else None
 
 
-def block_reversed(
-    step: Step, quick: March, consts: Any, of_consts: Sequence[int], whole: int = 0, near: bool = False
-) -> Callable[..., Any]:
-    """(state, level, steps, buffer, cotangents of the carry, of constants) ↦ the last three before these steps.
+def longest_unrolled(quick: March) -> int:
+    """The longest block whose steps may stand one after the other in a program; 0 where compiling so many is dear, and
+    where a march is not gone back through so."""
+    rooms = rooms_of(quick)
+    longest = 0 if rooms is None else min(LONGEST, MOST_PIECES // max(rooms.pieces, 1))
+    return longest if 2 * longest >= LONGEST else 0
 
-    `whole`: these many steps at once, by the derivative of the march; `near`: by blocks of its kernel. Where it has
-    rooms, the state before a step is taken out of the buffer before its turn: loops that look into a buffer at a place
-    not known before, XLA on a CPU computes one entry at a time.
-    """
-    const_leaves, form = jax.tree.flatten(consts)
-    places = Device()
 
-    def march(constants: Any, state: Any, level: Any) -> Any:
-        if not whole:
-            return step(constants, state, level)
-        found = quick.by_blocks(constants, state, level, whole, whole) if near else None
-        return quick(constants, state, level, whole) if found is None else found
+@dataclass(frozen=True, eq=False)
+class Block:
+    """How cotangents go back through a block of steps: those of the state, and of the constants `of_consts`."""
 
-    def pull(state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:
-        inner, join = split(state)
+    step: Step
+    quick: March
+    consts: Any
+    of_consts: Sequence[int]
 
-        def one(moved: list[Any], given: list[Any]) -> list[Any]:
-            constants = form.unflatten(replaced(const_leaves, of_consts, given))
-            return split(march(constants, join(moved), level))[0]
+    def whole(self, size: int, near: bool) -> Back:
+        """Back through `size` steps at once, by the derivative of the march; `near`: by blocks of its kernel."""
 
-        back, more = jax.vjp(one, inner, [const_leaves[k] for k in of_consts])[1](back)
-        return back, [a + b for a, b in zip(sums, more, strict=True)]
+        def march(constants: Any, state: Any, level: Any) -> Any:
+            found = self.quick.by_blocks(constants, state, level, size, size) if near else None
+            return self.quick(constants, state, level, size) if found is None else found
 
-    def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
-        if whole:
-            return (buffer, *pull(state, level, back, sums))
-        rooms = rooms_of(quick)
-        state, buffer = _march_keeping(step, rooms or Rooms(), consts, state, level, steps, buffer)
-        if rooms is None:
+        def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
+            return (buffer, *self._pull(march, state, level, back, sums))
+
+        return reverse
+
+    def unrolled(self, size: int) -> Back:
+        """Back through `size` steps that stand one after the other in the program.
+
+        Their states are arrays of their own, written where those of the block before lay, and no loop looks into a
+        buffer, which XLA on a CPU does one entry at a time and with copies.
+        """
+        rooms = rooms_of(self.quick)
+        assert rooms is not None
+
+        def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
+            states, buffer = [state], list(buffer)
+            for k in range(size - 1):
+                state = rooms.close(self.step(self.consts, rooms.open(state, buffer[k]), level + k))
+                buffer[k] = rooms.newest(state)
+                states.append(state)
+            # What steps and their derivatives have in common is computed again sooner than kept.
+            states, back = lax.optimization_barrier((states, back))
+            for k in reversed(range(size)):
+                back, sums = self._pull(self.step, states[k], level + k, back, sums)
+            return buffer, back, sums
+
+        return reverse
+
+    def looped(self) -> Back:
+        """Back through steps of which all states stand in a buffer.
+
+        Where the march has rooms, the state before a step is taken out of the buffer before its turn: loops that look
+        into a buffer at a place not known before, XLA on a CPU computes one entry at a time.
+        """
+        rooms, places = rooms_of(self.quick), Device()
+
+        def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
+            given = self.step, rooms or Rooms(), self.consts
+            state, buffer = _march_keeping(*given, state, level, steps, buffer)
 
             def across(i: Any, held: Any) -> Any:
                 k = steps - 1 - i
-                return pull(places.get(buffer, k, state)[1], level + k, *held)
+                return self._pull(self.step, places.get(buffer, k, state)[1], level + k, *held)
 
-            return (buffer, *lax.fori_loop(*_from_none(steps), across, (back, sums)))
+            def ahead(i: Any, held: Any) -> Any:
+                k, (here, *others) = jnp.asarray(steps - 1 - i, level.dtype), held
+                found = self._pull(self.step, here, level + k, *others)
+                before = jnp.maximum(k - 1, 0) + _none_after(found, k.dtype)
+                return places.get(buffer, before, here)[1], *found
 
-        def ahead(i: Any, held: Any) -> Any:
-            k, (here, *others) = jnp.asarray(steps - 1 - i, level.dtype), held
-            found = pull(here, level + k, *others)
-            before = jnp.maximum(k - 1, 0) + _none_after(found, k.dtype)
-            return places.get(buffer, before, here)[1], *found
+            if rooms is None:
+                return (buffer, *lax.fori_loop(*_from_none(steps), across, (back, sums)))
+            _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (rooms.close(state), back, sums))
+            return buffer, back, sums
 
-        _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (rooms.close(state), back, sums))
-        return buffer, back, sums
+        return reverse
 
-    return reverse
+    def _pull(self, march: Callable[..., Any], state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:
+        """The cotangents before a march of (constants, state, level) that comes from this state."""
+        const_leaves, form = jax.tree.flatten(self.consts)
+        inner, join = split(state)
+
+        def one(moved: list[Any], given: list[Any]) -> list[Any]:
+            constants = form.unflatten(replaced(const_leaves, self.of_consts, given))
+            return split(march(constants, join(moved), level))[0]
+
+        back, more = jax.vjp(one, inner, [const_leaves[k] for k in self.of_consts])[1](back)
+        return back, [a + b for a, b in zip(sums, more, strict=True)]
 
 
 def _march_keeping(
@@ -82,7 +130,8 @@ def _march_keeping(
 
     buffer = places.put(buffer, 0, state)
     unroll = rooms.turn if isinstance(steps, int) else 1
-    return lax.fori_loop(*_from_none(steps - 1), along, (rooms.open(state), buffer), unroll=unroll)
+    first = rooms.open(state, rooms.fresh(state))
+    return lax.fori_loop(*_from_none(steps - 1), along, (first, buffer), unroll=unroll)
 
 
 def _from_none(count: Any) -> tuple[Any, Any]:

@@ -59,8 +59,9 @@ class Cut:
 
 
 @lru_cache(maxsize=256)
-def cut_steps(count: int, states: int) -> Cut:
-    """The cut of `count` steps with the fewest steps computed again, holding at most so many states (at least 1).
+def cut_steps(count: int, states: int, longest: int | None = None) -> Cut:
+    """The cut of `count` steps with the fewest steps computed again, holding at most so many states (at least 1), in
+    blocks no longer than `longest`.
 
     A block counts as one step beside its own, for what it costs to begin it; where that makes no difference, blocks
     are long, since kernels march through many steps sooner. Where hardly more steps are computed again, all blocks are
@@ -70,7 +71,8 @@ def cut_steps(count: int, states: int) -> Cut:
     sizes |= {size for k in range(2, 5) for size in (isqrt(count) // k, isqrt(count) * k)}
     sizes |= set(range(max(2, isqrt(count) - 8), isqrt(count) + 9)) | {_shortest(count, states)}
     best = Cut(count, 1, min(states, count))
-    able = [size for size in sorted(sizes) if 1 < size < min(states, count)]
+    most = min(states, count) if longest is None else min(states, count, longest + 1)
+    able = [size for size in sorted(sizes) if 1 < size < most]
     cuts = [Cut(count, size, min(states - size, -(-count // size))) for size in able]
     for made in cuts:
         if _cost(made) <= _cost(best):

@@ -13,21 +13,23 @@ from jax import lax
 from .._own_derivative import num_shots, own_derivative
 from .._tangents import moves, replaced
 from ..kernels import linear_map
-from ._base import March, Quick, Step, nearness, plain
-from ._block import block_reversed, rooms_of
+from ._base import March, Step, nearness, plain
+from ._block import Back, Block, longest_unrolled, rooms_of
 from ._fit import Cut, cut_steps
+from ._legs import Legs
 from ._storage import AbstractStorage, Device
 from ._twice import Beside, Pull, pull_back
 from ._twolevel import Nested, cut_blocks, near_lengths, nested
-
-LEG = 16
-"""Steps that a march from a kept state to another takes at once, as far as it goes."""
 
 LIGHT = 2
 """States' worth that JAX's derivative of a step may keep, where it is gone back through from states else."""
 OWN = 8
 """A kernel that goes back by blocks itself sooner computes levels again than that it keeps more than a part, one of so
 many, of what others keep: fresh memory costs more than levels that stay in cache."""
+SHORT = 2
+"""The same part, where short blocks are gone back through by steps that stand one after the other in the program."""
+SMALL_SUMS = 4
+"""Cotangents of constants are small where they fill no more than a part of a state, one of so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,8 @@ class Reversal:
     keep no more than the second, it is theirs. `once`: the run keeps the first states; otherwise (a march that is
     repeated) it keeps none, and the reversal begins with computing them. `near`: blocks are those that the kernel of
     `quick` goes back through itself, their levels in its cache; the states of the cut are all kept between them.
-    `small`: a run that is alone keeps what its derivative needs, without asking how much that is.
+    `unrolled`: the steps of a block stand one after the other in the program. `small`: a run that is alone keeps what
+    its derivative needs, without asking how much that is.
     """
 
     step: Step
@@ -50,6 +53,7 @@ class Reversal:
     once: bool
     rooms: tuple[int, int]
     near: bool = False
+    unrolled: bool = False
     small: bool = False
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
@@ -73,7 +77,7 @@ def _push(task: Reversal, primals: Any, tangents: Any) -> tuple[list[Any], list[
         return jax.jvp(
             lambda *given: simple(replaced(leaves, moving, given)), tuple(leaves[k] for k in moving), tuple(directions)
         )
-    made = _by_near_blocks(task)
+    made = _by_unrolled_blocks(task) if _unrolls(task, leaves, moving) else _by_near_blocks(task)
     if task.once and task.storage.traced:
         (out, _), (moved, _) = _push_keeping(made, primals, tangents)
         return out, moved
@@ -144,9 +148,8 @@ def _along(task: Reversal, moving: tuple[int, ...], leaves: list[Any], tangents:
     given, form = jax.tree.flatten(start)
     rooms = (2 * task.rooms[0], 2 * task.rooms[1])
     cut = cut_steps(task.cut.count, task.cut.kept) if task.near else task.cut
-    made = replace(
-        task, step=beside.step, quick=plain_march(beside.step), form=form, cut=cut, once=True, rooms=rooms, near=False
-    )
+    made = replace(task, step=beside.step, quick=plain_march(beside.step), form=form, cut=cut, once=True, rooms=rooms)
+    made = replace(made, near=False, unrolled=False)
     return jax.tree.unflatten(jax.tree.structure(start[1]), march_reversibly(made, given))[1]
 
 
@@ -159,7 +162,9 @@ def _simpler(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Ca
     size = count_bytes(task.form.unflatten(list(leaves))[1])
     kept = bytes_kept(task, leaves, moving, task.cut.count)
     light = not by_states or kept <= LIGHT * task.cut.count * size
-    if light and (alone or shots * kept <= task.rooms[0] // (OWN if own else 1)):
+    unrolls = _unrolls(task, leaves, moving)
+    little = shots * kept <= task.rooms[0] // (OWN if own else SHORT if unrolls else 1)
+    if light and (little or (alone and not unrolls)):
         return task.run
     if by_states:
         return None
@@ -177,6 +182,21 @@ def _goes_back_itself(task: Reversal) -> bool:
     """Whether the march's kernel goes back by blocks of levels that it holds in cache."""
     near = nearness(task.quick)
     return near is not None and any(near(size, own=True) for size in near_lengths(task.cut.count))
+
+
+def _unrolls(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> bool:
+    """Whether blocks are gone back through by steps that stand one after the other in the program: not where constants
+    as large as states have cotangents, which XLA would add up beside each other for all steps at once."""
+    consts, carry, _ = task.form.unflatten(list(leaves))
+    number = len(jax.tree.leaves(consts))
+    sums = count_bytes([leaves[k] for k in moving if k < number])
+    return longest_unrolled(task.quick) > 0 and SMALL_SUMS * sums <= count_bytes(carry)
+
+
+def _by_unrolled_blocks(task: Reversal) -> Reversal:
+    """The same by short blocks whose steps stand one after the other in the program."""
+    cut = cut_steps(task.cut.count, task.cut.states, longest_unrolled(task.quick))
+    return replace(task, cut=cut, unrolled=True)
 
 
 def _by_near_blocks(task: Reversal) -> Reversal:
@@ -213,109 +233,71 @@ def _inexact(leaves: Sequence[Any]) -> list[Any]:
     return [one for one in leaves if jnp.issubdtype(jnp.result_type(one), jnp.inexact)]
 
 
-def _advance(task: Reversal, consts: Any, start: Any, begin: Any, number: Any, state: Any) -> Any:
-    """The state so many full blocks on, from block `begin`; short blocks several at once, which kernels do sooner."""
-    block = task.cut.block
-    many = max(1, LEG // block) if not isinstance(number, int) else 1
-
-    def by(size: int, first: Any) -> Callable[..., Any]:
-        def one(k: Any, held: Any) -> Any:
-            at = begin + first + jnp.asarray(k, start.dtype) * size
-            return task.quick(consts, held, start + at * block, size * block)
-
-        return one
-
-    if many == 1 or not isinstance(task.quick, Quick):
-        return lax.fori_loop(0, number, by(1, 0), state)
-    whole = number // many
-    state = lax.fori_loop(0, whole, by(many, 0), state)
-    return lax.fori_loop(0, number - whole * many, by(1, whole * many), state)
-
-
-def _descend(task: Reversal, consts: Any, carry: Any, start: Any) -> tuple[Any, Any]:
-    """The room with the states that the run keeps on its way, and the last of them."""
-    cut, storage = task.cut, task.storage
-    room = storage.put(storage.open(carry, cut.kept), 0, carry)
-    if cut.descent == 0:
-        return room, carry
-    plan = cut.schedule
-    at, length = (jnp.asarray(one[: cut.descent], start.dtype) for one in (plan.at, plan.length))
-    single = bool((plan.length[: cut.descent] == 1).all())
-
-    def leg(j: Any, held: Any) -> Any:
-        room, state = held
-        state = _advance(task, consts, start, at[j], 1 if single else length[j], state)
-        return storage.put(room, j + 1, state), state
-
-    return lax.fori_loop(0, cut.descent, leg, (room, carry))
-
-
 def _run_keeping(task: Reversal, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
     """The leaves of the carry after all steps, and the room with the states kept on the way."""
-    consts, carry, start = task.form.unflatten(list(leaves))
-    start, cut = jnp.asarray(start), task.cut
-    room, state = _descend(task, consts, carry, start)
+    legs, cut = _legs_of(task, leaves), task.cut
+    room, state = legs.descend()
     reached = int(cut.schedule.length[: cut.descent].sum())
     if reached < cut.blocks - 1:
-        begin = jnp.asarray(reached, start.dtype)
-        state = _advance(task, consts, start, begin, cut.blocks - 1 - reached, state)
-    state = task.quick(consts, state, start + (cut.blocks - 1) * cut.block, cut.last)
+        state = legs.advance(jnp.asarray(reached, legs.start.dtype), cut.blocks - 1 - reached, state)
+    state = task.quick(legs.consts, state, legs.start + (cut.blocks - 1) * cut.block, cut.last)
     return jax.tree.leaves(state), room
+
+
+def _legs_of(task: Reversal, leaves: Sequence[Any]) -> Legs:
+    return Legs(task.quick, task.cut, task.storage, *task.form.unflatten(list(leaves)))
 
 
 def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...], cotangents: list[Any]) -> list[Any]:
     """The transpose of the derivative: blocks reversed one after the other, states computed again from those kept."""
-    consts, carry, start = task.form.unflatten(own)
-    start, cut, storage, plan = jnp.asarray(start), task.cut, task.storage, task.cut.schedule
-    number = len(jax.tree.leaves(consts))
+    legs, cut, storage = _legs_of(task, own), task.cut, task.storage
+    number = len(jax.tree.leaves(legs.consts))
     of_consts = [k for k in moving if k < number]
     if room is None:
-        room = _descend(task, consts, carry, start)[0]
-    none = np.zeros(1, np.int32)  # no leg is out of reach
-    source, at, length, target = (
-        jnp.asarray(np.append(one, none), start.dtype) for one in (plan.source, plan.at, plan.length, plan.target)
-    )
-    again, apart = len(plan.source) > cut.descent, bool(plan.length_last.any())
+        room = legs.descend()[0]
+    changing = legs.again or not storage.traced
+    fixed, back_through, buffer = _way_back(task, own, of_consts)
 
-    def leg(j: Any, held: Any) -> Any:
-        held, state = storage.get(held, source[j], carry)
-        return storage.put(held, target[j], _advance(task, consts, start, at[j], length[j], state))
+    def reverse(held: Any, entry: Any, steps: int | None) -> tuple[Any, None]:
+        places, state, *moved = held
+        length, begin, way = entry
+        places = places if changing else room
+        if not task.unrolled:
+            places, state = legs.run(places, way)
+        steps = length if steps is None else steps
+        moved = back_through(steps)(state, legs.start + begin * cut.block, steps, *moved)
+        if task.unrolled:  # where the next block begins is taken out of the buffer before its turn
+            places, state = legs.run(places, way)
+        return (places if changing else (), state if task.unrolled else (), *moved), None
 
-    def reverse(held: Any, entry: Any) -> tuple[Any, None]:
-        changing, buffer, back, sums = held
-        first, stop, source_last, at_last, length_last, steps = entry
-        places = changing if again or not storage.traced else room
-        places = lax.fori_loop(first, stop, leg, places) if again else places
-        places, state = storage.get(places, source_last, carry)
-        state = _advance(task, consts, start, at_last, length_last, state) if apart else state
-        begin = start + (at_last + length_last) * cut.block
-        steps = cut.block if cut.last == cut.block else steps
-        buffer, back, sums = block(state, begin, steps, buffer, back, sums)
-        return (places if again or not storage.traced else (), buffer, back, sums), None
-
-    whole = _pulls_whole_blocks(task, own, of_consts)
-    block = _block_of(task, consts, of_consts, cut.last if whole else 0)
-    steps = np.full(cut.blocks, cut.block)
-    steps[0] = cut.last
-    first = np.maximum(plan.first, cut.descent)
-    tables = (first[:-1], first[1:], plan.source_last, plan.at_last, plan.length_last, steps)
+    first, entries = legs.entries(task.unrolled)
+    places, state = legs.run(room, first) if task.unrolled else (room, ())
     sums = [jnp.zeros_like(own[k]) for k in of_consts]
-    held = (room if again or not storage.traced else (), () if whole else _buffer(cut, carry), cotangents, sums)
-    entries = tuple(jnp.asarray(one, start.dtype) for one in tables)
-    if whole and cut.last != cut.block:
-        held, _ = reverse(held, tuple(one[0] for one in entries))
-        block, entries = _block_of(task, consts, of_consts, cut.block), tuple(one[1:] for one in entries)
-    (places, _, back, sums), _ = lax.scan(lambda held, entry: reverse(held, entry), held, entries)
+    held = (places if changing else (), state, buffer, cotangents, sums)
+    even = cut.last == cut.block
+    if fixed and not even:
+        held, _ = reverse(held, jax.tree.map(lambda one: one[0], entries), cut.last)
+        entries = jax.tree.map(lambda one: one[1:], entries)
+    steps = cut.block if fixed or even else None
+    (places, _, _, back, sums), _ = lax.scan(lambda held, entry: reverse(held, entry, steps), held, entries)
     if not storage.traced:
         storage.close(places)
-    inexact = [k for k, x in enumerate(jax.tree.leaves(carry)) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
+    inexact = [k for k, x in enumerate(jax.tree.leaves(legs.carry)) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
     found = dict(zip(of_consts, sums, strict=True)) | {number + k: x for k, x in zip(inexact, back, strict=True)}
     return [found[k] for k in moving]
 
 
-def _buffer(cut: Cut, carry: Any) -> Any:
-    """Room for the states within a block."""
-    return Device().open(carry, cut.block) if cut.block > 1 else ()
+def _way_back(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> tuple[bool, Callable[[Any], Back], Any]:
+    """Whether the steps of a block have to be known before it is compiled, how cotangents go back through so many, and
+    the arrays that this takes along."""
+    consts, carry, _ = task.form.unflatten(list(own))
+    block, cut, rooms = Block(task.step, task.quick, consts, of_consts), task.cut, rooms_of(task.quick)
+    if task.unrolled:
+        assert rooms is not None
+        return True, block.unrolled, [rooms.fresh(carry) for _ in range(cut.block - 1)]
+    if _pulls_whole_blocks(task, own, of_consts):
+        return True, partial(block.whole, near=task.near), ()
+    return False, lambda _: block.looped(), Device().open(carry, cut.block) if cut.block > 1 else ()
 
 
 def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> bool:
@@ -327,10 +309,6 @@ def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[
     room = task.cut.block * count_bytes(carry)
     most = room + room // 16 if rooms_of(task.quick) is None else room // 16
     return task.near or task.cut.block == 1 or bytes_kept(task, own, moving, task.cut.block) <= most
-
-
-def _block_of(task: Reversal, consts: Any, of_consts: Sequence[int], whole: int) -> Callable[..., Any]:
-    return block_reversed(task.step, task.quick, consts, of_consts, whole, task.near)
 
 
 def plain_march(step: Step) -> March:

@@ -21,7 +21,7 @@ from ._prepare import prepare_stages, prepare_systems
 from ._record import recorded, start_records
 from ._saves import Advance, Carry, Keep, Leap, find_gaps, march_flagged, march_leaping, march_saving
 from ._shown import Saved, is_finite, keep, shown, start_means, without_means
-from ._spare import turn_of, with_spare, without_spare
+from ._spare import count_pieces, make_spare, newest, turn_of, with_spare, without_spare
 from ._state import State
 from ._system import System
 from ._systems import Systems
@@ -271,10 +271,17 @@ def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> 
     )
     if not simple or any(phase.rates for phase in phases):
         return None
-    turn = turn_of(structure, segment)
+    turn, pieces = turn_of(structure, segment), count_pieces(structure, segment)
     if turn == 1:
-        return Rooms()
-    return Rooms(lambda c: (with_spare(c[0]), c[1]), lambda c: (without_spare(c[0]), c[1]), turn)
+        return Rooms(pieces=pieces)
+    return Rooms(
+        fresh=lambda carry: make_spare(carry[0]),
+        open=lambda carry, spare: (with_spare(carry[0], spare), carry[1]),
+        close=lambda carry: (without_spare(carry[0]), carry[1]),
+        newest=lambda carry: newest(carry[0]),
+        turn=turn,
+        pieces=pieces,
+    )
 
 
 def _step(

@@ -7,6 +7,7 @@ each turn of the loop, so that XLA copies none of them.
 
 from math import lcm, prod
 
+import jax
 import jax.numpy as jnp
 
 from ..planning import Segment, Structure
@@ -15,10 +16,24 @@ from ._state import State
 MIN_UNROLLED_POINTS = 2**14
 MAX_UNROLLED_PIECES = 48
 
+Spare = dict[str, jax.Array]
+"""An array for a new level, by field."""
 
-def with_spare(state: State) -> State:
-    spare = {name: (*levels, jnp.zeros_like(levels[0])) for name, levels in state.levels.items()}
-    return State(spare, state.memory, state.logs)
+
+def make_spare(state: State) -> Spare:
+    """Fresh arrays for a new level."""
+    return {name: jnp.zeros_like(levels[0]) for name, levels in state.levels.items()}
+
+
+def newest(state: State) -> Spare:
+    """The arrays of the newest level."""
+    return {name: levels[0] for name, levels in state.levels.items()}
+
+
+def with_spare(state: State, spare: Spare | None = None) -> State:
+    """The state with arrays for a new level, fresh ones where none are given."""
+    spare = make_spare(state) if spare is None else spare
+    return State({name: (*held, spare[name]) for name, held in state.levels.items()}, state.memory, state.logs)
 
 
 def without_spare(state: State) -> State:
@@ -31,11 +46,16 @@ def turn_of(structure: Structure, segment: Segment) -> int:
     1, and then without a spare, where copies are cheap or compiling more steps is dear.
     """
     turn = lcm(*(max(one.kept, 1) + 1 for one in structure.carried))
+    largest = max(prod(one.shape) for one in structure.arrays)
+    pays = largest >= MIN_UNROLLED_POINTS and turn * count_pieces(structure, segment) <= MAX_UNROLLED_PIECES
+    return turn if pays and segment.stop - segment.start > 1 else 1
+
+
+def count_pieces(structure: Structure, segment: Segment) -> int:
+    """Pieces of rules in a step."""
     pieces = 0
     for number in set(segment.phases):
         phase = structure.phases[number]
         repeats = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
         pieces += repeats * (len(phase.stages) + len(phase.rates))
-    largest = max(prod(one.shape) for one in structure.arrays)
-    pays = largest >= MIN_UNROLLED_POINTS and turn * pieces <= MAX_UNROLLED_PIECES
-    return turn if pays and segment.stop - segment.start > 1 else 1
+    return pieces

@@ -74,58 +74,122 @@ def loss(make: Any, levels: int, adjoint: Any, save: Any = None) -> Any:
 
 
 @pytest.fixture
-def marched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The turns of the marches whose states were kept."""
-    turns: list[int] = []
-    keeping = _block._march_keeping
+def gone_back(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How blocks were gone back through."""
+    ways: list[str] = []
+    keeping, unrolled = _block._march_keeping, _block.Block.unrolled
 
     def spy(step: Any, rooms: Any, *given: Any) -> Any:
-        turns.append(rooms.turn)
+        assert rooms.turn > 1
+        ways.append("looped")
         return keeping(step, rooms, *given)
 
+    def spy_unrolled(block: Any, size: int) -> Any:
+        ways.append("unrolled")
+        return unrolled(block, size)
+
     monkeypatch.setattr(_block, "_march_keeping", spy)
-    return turns
+    monkeypatch.setattr(_block.Block, "unrolled", spy_unrolled)
+    return ways
 
 
 POINT = {name: jnp.asarray(value, jnp.float64) for name, value in POINT.items()}
 
 
+NUMBERS = ("a", "k")
+MOVING = {"looped": tuple(POINT), "unrolled": NUMBERS}
+"""Parameters as large as states are gone back to by loops, numbers by steps that stand one after the other."""
+
+
+def by(names: tuple[str, ...], function: Any) -> Any:
+    """The function of some entries of the point, the others as they are."""
+    return lambda given: function({**POINT, **{name: given[name] for name in names}})
+
+
+def agree(found: Any, expected: Any, digits: int = 11) -> None:
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert_allclose(a, b, rtol=10.0**-digits, atol=10.0 ** -(digits + 1) * np.abs(b).max())
+
+
+@pytest.mark.parametrize("way", MOVING)
 @pytest.mark.parametrize("make", [heat, wave, carried])
 @pytest.mark.parametrize("levels", [24, 25, 26])
-def test_gradients_from_states_are_those_that_keep_all(make: Any, levels: int, marched: list[int]) -> None:
-    found = jax.jit(jax.grad(loss(make, levels, fd.adjoint.Checkpointed(snapshots=8))))(POINT)
-    assert marched and min(marched) > 1
-    expected = jax.jit(jax.grad(loss(make, levels, fd.adjoint.Full())))(POINT)
-    for name in POINT:
-        assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-12 * np.abs(expected[name]).max())
-
-
-@pytest.mark.parametrize("make", [heat, wave])
-def test_between_saves_and_in_both_modes_at_once(make: Any, marched: list[int]) -> None:
+@pytest.mark.parametrize("snapshots", [2, 8])
+def test_gradients_from_states_are_those_that_keep_all(
+    way: str, make: Any, levels: int, snapshots: int, gone_back: list[str]
+) -> None:
+    point = {name: POINT[name] for name in MOVING[way]}
     one, other = (
-        loss(make, 49, adjoint, fd.every(24)) for adjoint in (fd.adjoint.Checkpointed(snapshots=8), fd.adjoint.Full())
+        loss(make, levels, adjoint) for adjoint in (fd.adjoint.Checkpointed(snapshots=snapshots), fd.adjoint.Full())
     )
-    along = jax.tree.map(lambda x: jnp.cos(3 * x), POINT)
-    found, expected = (jax.jit(lambda p, f=f: jax.jvp(jax.grad(f), (p,), (along,)))(POINT) for f in (one, other))
-    assert marched
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert_allclose(a, b, rtol=1e-10, atol=1e-11 * np.abs(b).max())
+    found = jax.jit(jax.grad(by(MOVING[way], one)))(point)
+    assert set(gone_back) <= {way} and (gone_back or snapshots == 2)
+    agree(found, jax.jit(jax.grad(by(MOVING[way], other)))(point))
 
 
-def test_shots_beside_each_other(marched: list[int]) -> None:
-    of = loss(heat, 13, fd.adjoint.Checkpointed(snapshots=6))
+@pytest.mark.parametrize("way", MOVING)
+@pytest.mark.parametrize("make", [heat, wave])
+def test_between_saves_and_in_both_modes_at_once(way: str, make: Any, gone_back: list[str]) -> None:
+    one, other = (
+        by(MOVING[way], loss(make, 49, adjoint, fd.every(24)))
+        for adjoint in (fd.adjoint.Checkpointed(snapshots=8), fd.adjoint.Full())
+    )
+    point = {name: POINT[name] for name in MOVING[way]}
+    along = jax.tree.map(lambda x: jnp.cos(3 * x), point)
+    found, expected = (jax.jit(lambda p, f=f: jax.jvp(jax.grad(f), (p,), (along,)))(point) for f in (one, other))
+    assert way in gone_back
+    agree(found, expected, 10)
+
+
+@pytest.mark.parametrize("way", MOVING)
+def test_reverse_over_reverse(way: str, gone_back: list[str]) -> None:
+    point = {name: POINT[name] for name in MOVING[way]}
+    found, expected = (
+        jax.jit(jax.grad(lambda p, f=f: jnp.vdot(jax.grad(f)(p)["k"], 0.3)))(point)
+        for f in (
+            by(MOVING[way], loss(wave, 24, adjoint))
+            for adjoint in (fd.adjoint.Checkpointed(snapshots=8), fd.adjoint.Full())
+        )
+    )
+    assert way in gone_back
+    agree(found, expected, 10)
+
+
+@pytest.mark.parametrize(("way", "make"), [("looped", heat), ("unrolled", heat), ("unrolled", wave)])
+def test_shots_beside_each_other(way: str, make: Any, gone_back: list[str]) -> None:
+    one, other = (
+        jax.grad(by(MOVING[way], loss(make, 13, adjoint)))
+        for adjoint in (fd.adjoint.Checkpointed(snapshots=6), fd.adjoint.Full())
+    )
+    point = {name: POINT[name] for name in MOVING[way]}
     shots = jnp.asarray([0.7, 0.4, -0.2])
-    found = jax.jit(jax.vmap(lambda a: jax.grad(of)({**POINT, "a": a})))(shots)
-    assert marched
+    found = jax.jit(jax.vmap(lambda a: one({**point, "a": a})))(shots)
+    assert gone_back and set(gone_back) == {way}
     for k, a in enumerate(shots):
-        expected = jax.grad(loss(heat, 13, fd.adjoint.Full()))({**POINT, "a": a})
-        for name in POINT:
-            assert_allclose(found[name][k], expected[name], rtol=1e-11, atol=1e-12 * np.abs(expected[name]).max())
+        agree({name: value[k] for name, value in found.items()}, other({**point, "a": a}))
 
 
-def test_the_default_goes_back_by_states_where_jax_would_keep_many_times_as_much(marched: list[int]) -> None:
+@pytest.mark.parametrize("way", MOVING)
+@pytest.mark.parametrize("storage", ["float16", fd.adjoint.Host()])
+def test_states_between_blocks_elsewhere(way: str, storage: Any, gone_back: list[str]) -> None:
+    point = {name: POINT[name] for name in MOVING[way]}
+    one, other = (
+        by(MOVING[way], loss(heat, 26, adjoint))
+        for adjoint in (fd.adjoint.Checkpointed(snapshots=6, storage=storage), fd.adjoint.Full())
+    )
+    found = jax.jit(jax.grad(one))(point)
+    assert gone_back and set(gone_back) == {way}
+    agree(found, jax.jit(jax.grad(other))(point), 2 if storage == "float16" else 11)
+
+
+def test_the_default_goes_back_by_states_where_jax_would_keep_many_times_as_much(gone_back: list[str]) -> None:
     found = jax.jit(jax.grad(loss(carried, 65, None)))(POINT)
-    assert marched
-    expected = jax.jit(jax.grad(loss(carried, 65, fd.adjoint.Full())))(POINT)
-    for name in POINT:
-        assert_allclose(found[name], expected[name], rtol=1e-10, atol=1e-11 * np.abs(expected[name]).max())
+    assert set(gone_back) == {"looped"}
+    agree(found, jax.jit(jax.grad(loss(carried, 65, fd.adjoint.Full())))(POINT), 10)
+
+
+def test_the_default_unrolls_blocks_where_numbers_move(gone_back: list[str]) -> None:
+    point = {name: POINT[name] for name in NUMBERS}
+    found = jax.jit(jax.grad(by(NUMBERS, loss(carried, 65, None))))(point)
+    assert set(gone_back) == {"unrolled"}
+    agree(found, jax.jit(jax.grad(by(NUMBERS, loss(carried, 65, fd.adjoint.Full()))))(point), 10)
