@@ -179,7 +179,12 @@ def test_states_between_blocks_elsewhere(way: str, storage: Any, gone_back: list
     )
     found = jax.jit(jax.grad(one))(point)
     assert gone_back and set(gone_back) == {way}
-    agree(found, jax.jit(jax.grad(other))(point), 2 if storage == "float16" else 11)
+    expected = jax.jit(jax.grad(other))(point)
+    if storage == "float16":
+        for name in point:
+            assert 0 < np.linalg.norm(found[name] - expected[name]) <= 1e-2 * np.linalg.norm(expected[name])
+    else:
+        agree(found, expected)
 
 
 def test_the_default_goes_back_by_states_where_jax_would_keep_many_times_as_much(gone_back: list[str]) -> None:
