@@ -25,6 +25,8 @@ LARGE = 2**12
 """Points of a box from which on it matters how a sum over them is computed."""
 SHORT, ROW = 2**4, 2**10
 """Entries on a last axis that are too few to be multiplied by ones at a time, and how many are then."""
+PARTS = 4, 2
+"""Parts of a box of one axis, and of several, that are added to each other first; XLA fuses no more of them."""
 
 Flags = tuple[bool, ...]
 
@@ -98,10 +100,23 @@ def _run_collect(array: jax.Array, *, ndim: int) -> jax.Array:
 
 
 def _collect_on_cpu(array: jax.Array, *, ndim: int) -> jax.Array:
-    lead, last = array.shape[: array.ndim - ndim], array.shape[-1]
-    size = prod(array.shape[len(lead) :])
+    """Parts of the array are added up before, in the loop that computes them: less is written, and read again."""
+    at = array.ndim - ndim
+    size, length = prod(array.shape[at:]), array.shape[at]
     if size < LARGE or not jnp.issubdtype(array.dtype, jnp.floating) or array.dtype.itemsize < 4:
         return _run_collect(array, ndim=ndim)
+    parts = PARTS[min(ndim, 2) - 1] if length >= SHORT else 1
+    step = length // parts
+    total, *others = (lax.slice_in_dim(array, k * step, (k + 1) * step, axis=at) for k in range(parts))
+    for one in others:
+        total = total + one
+    rest = lax.slice_in_dim(array, parts * step, length, axis=at)
+    return _times_ones(total, ndim) + _times_ones(rest, ndim) if rest.size else _times_ones(total, ndim)
+
+
+def _times_ones(array: jax.Array, ndim: int) -> jax.Array:
+    lead, last = array.shape[: array.ndim - ndim], array.shape[-1]
+    size = prod(array.shape[len(lead) :])
     row = last if ndim > 1 and last >= SHORT else ROW
     flat, whole = array.reshape(*lead, size), size // row * row
     rows = flat[..., :whole].reshape(*lead, size // row, row)

@@ -57,7 +57,9 @@ def test_derivatives_by_numbers_are_jaxs_own(name, monkeypatch):
         assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("shape", [(5000,), (4096,), (70, 61), (3, 5000), (5000, 3), (17, 16, 19), (2, 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(5000,), (5003,), (4096,), (70, 61), (71, 61), (3, 5000), (5000, 3), (17, 16, 19), (2, 3)], ids=str
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_cotangents_of_a_number_are_summed_over_the_box(shape, dtype):
     values = np.random.default_rng(0).uniform(0.5, 1.5, (2, *shape)).astype(dtype)
