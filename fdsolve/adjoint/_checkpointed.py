@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from ..errors import DeclarationError, RunError
+from ..kernels import detect_platform
 from ._base import AbstractRepeated, March, Step, nearness, show_needs
+from ._block import LONGEST
 from ._fit import Cut, cut_steps
 from ._reversal import Reversal, count_bytes, march_reversibly, plain_march
 from ._storage import AbstractStorage, Device, to_storage
@@ -116,8 +118,8 @@ class Checkpointed(AbstractRepeated):
         states = self.num_states(count, state_bytes)
         if states >= count and isinstance(self._storage(), Device):
             return f"{self!r}: keeps what all {count} steps need, {show_needs(count, state_bytes)}"
-        cut = cut_steps(count, states)
-        return f"{self!r}: {show_cut(cut, state_bytes)}{self._storage().remark(cut.kept * state_bytes)}"
+        remark = self._storage().remark(cut_steps(count, states).kept * state_bytes)
+        return f"{self!r}: {show_cuts(count, states, states, state_bytes)}{remark}"
 
 
 def usual_states(count: int) -> int:
@@ -125,8 +127,16 @@ def usual_states(count: int) -> int:
     return min(count, ceil(2 * sqrt(count)))
 
 
-def show_cut(cut: Cut, state_bytes: int) -> str:
-    """What the plan prints of a cut."""
+def show_cuts(count: int, states: int, short_states: int, state_bytes: int) -> str:
+    """What the plan prints of the cut with so many states, and of that in short blocks, where a CPU may take these."""
+    usual, short = cut_steps(count, states), cut_steps(count, short_states, LONGEST)
+    shown = _show_cut(usual, state_bytes)
+    if detect_platform() != "cpu" or short == usual:
+        return shown
+    return f"{shown} (by `slices`, where short blocks are quicker, it {_show_cut(short, state_bytes)})"
+
+
+def _show_cut(cut: Cut, state_bytes: int) -> str:
     return (
         f"keeps {cut.states} states of {cut.count}, {cut.states * state_bytes} bytes; a step is computed again at most "
         f"{cut.visits} times, {cut.recomputed / cut.count:.2f} on average"

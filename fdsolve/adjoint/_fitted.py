@@ -6,7 +6,7 @@ from typing import Any
 from ..kernels import detect_platform
 from ._base import AbstractRepeated, March, Quick, Step, show_jump, show_needs
 from ._block import LONGEST, longest_unrolled
-from ._checkpointed import plain_march, reversed_march, show_cut, usual_states
+from ._checkpointed import plain_march, reversed_march, show_cuts, usual_states
 from ._fit import cut_steps
 from ._reversal import LIGHT, OWN, SHORT, count_bytes
 from ._twolevel import NEAR, show_blocks
@@ -17,11 +17,9 @@ EASY = NEAR
 """Bytes that a CPU sooner keeps than computes again: caches hold little more, and fresh memory is slow."""
 BESIDE = 16
 """Runs beside each other, under vmap, of which few bytes are little still."""
-RECYCLED = 30 * 2**20
-"""Bytes of a program's arrays up to which the allocator of Linux's C library hands out the same memory at every call:
-larger ones are fresh pages each time, dear as several steps."""
-FEW = 8
-"""States that are kept in any case, where there is room for them."""
+RECYCLED, FEW, FRESH = 30 * 2**20, 8, 8
+"""Bytes of a program's arrays up to which the allocator of Linux's C library hands out the same memory at every call,
+the fewest states that are worth it, and the steps that a state in fresh pages costs where it does not."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 
@@ -60,11 +58,15 @@ class Fitted(AbstractRepeated):
     def num_states(self, count: int, state_bytes: int, unrolled: bool) -> int:
         """How many states are held for so many steps; blocks that are `unrolled` cost little to compute again."""
         most, recycled = (room // max(state_bytes, 1) - WORKING for room in (self.memory, RECYCLED))
-        usual = usual_states(count)
-        return max(1, min(usual, most, recycled if unrolled and recycled >= FEW else usual))
+        usual = max(1, min(usual_states(count), most))
+        if not unrolled or not FEW <= recycled < usual:
+            return usual
+        few, many = (cut_steps(count, states, LONGEST) for states in (recycled, usual))
+        return recycled if few.recomputed < many.recomputed + FRESH * many.states else usual
 
     def describe(self, count: int, state_bytes: int) -> str:
-        shown = self._show_cuts(count, state_bytes)
+        usual, short = (self.num_states(count, state_bytes, unrolled) for unrolled in (False, True))
+        shown = show_cuts(count, usual, short, state_bytes)
         if self.small:
             needs = show_needs(self.total, state_bytes)
             own = OWN * self.total * state_bytes > self.easy
@@ -79,14 +81,6 @@ class Fitted(AbstractRepeated):
             )
         more = show_blocks(count, state_bytes, self.memory // 2)
         return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}{more}"
-
-    def _show_cuts(self, count: int, state_bytes: int) -> str:
-        usual = cut_steps(count, self.num_states(count, state_bytes, False))
-        short = cut_steps(count, self.num_states(count, state_bytes, True), LONGEST)
-        shown = show_cut(usual, state_bytes)
-        if detect_platform() != "cpu" or short == usual:
-            return shown
-        return f"{shown} (by `slices`, where short blocks are quicker, it {show_cut(short, state_bytes)})"
 
 
 def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:
