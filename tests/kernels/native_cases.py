@@ -14,7 +14,7 @@ from fdsolve.kernels._march_call import MarchCall
 from fdsolve.kernels.native._derivative import march
 from fdsolve.kernels.native._march import Tiling
 from fdsolve.stepping._level import make_level
-from fdsolve.stepping._march import _empty_state, _push
+from fdsolve.stepping._march import _empty_state
 
 GROWN = 1e3
 
@@ -36,8 +36,7 @@ class Case:
         for segment in self.structure.segments[:-1]:
             for n in range(segment.start, segment.stop):
                 phase = segment.phases[0] if len(segment.phases) == 1 else segment.phases[n - segment.start]
-                made = make_level(self.structure, self.structure.phases[phase], arrays, state, n, self.axes)
-                state = _push(self.structure, state, *made)
+                state = make_level(self.structure, self.structure.phases[phase], arrays, state, n, self.axes)
         return dict(state.levels)
 
     def expected(self, arrays: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
