@@ -32,7 +32,7 @@ class Legs:
     def descend(self) -> tuple[Any, Any]:
         """The room with the states that the run keeps on its way, and the last of them."""
         cut, storage = self.cut, self.storage
-        room = storage.put(storage.open(self.carry, cut.kept), 0, self.carry)
+        room = storage.put(storage.open(self.carry, cut.kept, (self.consts, self.start)), 0, self.carry)
         if cut.descent == 0:
             return room, self.carry
         _, at, length, _ = self._tables

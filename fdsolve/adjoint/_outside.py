@@ -48,16 +48,16 @@ class AbstractOutside(AbstractStorage):
     def _remove(self, held: Any) -> None:
         """Removes a room."""
 
-    def open(self, state: State, places: int) -> Room:
-        def make(witness: Any) -> Any:
+    def open(self, state: State, places: int, beside: Any = ()) -> Room:
+        def make(*witnesses: Any) -> Any:
             with _lock:
                 number = next(_numbers)
                 _rooms[number] = self._open()
             return np.int32(number)
 
-        # One entry of the state goes along so that under vmap every element opens a room of its own.
-        witness = next((jnp.ravel(x)[:1] for x in jax.tree.leaves(state)), jnp.zeros(1))
-        return io_callback(make, _STAMP, witness), jnp.zeros((), jnp.int32)
+        # An entry of all that states depend on goes along, so that under vmap every element opens a room of its own.
+        witnesses = [jnp.ravel(x)[:1] for x in jax.tree.leaves((state, beside))]
+        return io_callback(make, _STAMP, *witnesses), jnp.zeros((), jnp.int32)
 
     def put(self, room: Room, place: Any, state: State) -> Room:
         def write(number: Any, stamp: Any, place: Any, *arrays: Any) -> Any:

@@ -22,8 +22,8 @@ class AbstractStorage(ABC):
     """Whether the states are arrays of the program itself; then a run can hand the room to its reversal."""
 
     @abstractmethod
-    def open(self, state: State, places: int) -> Room:
-        """Room for so many states such as this one."""
+    def open(self, state: State, places: int, beside: Any = ()) -> Room:
+        """Room for so many states such as this one; what is to come depends on arrays `beside` it too."""
 
     @abstractmethod
     def put(self, room: Room, place: Any, state: State) -> Room:
@@ -46,7 +46,7 @@ class AbstractStorage(ABC):
 class Device(AbstractStorage):
     """States as they are, on the device: the default, exact."""
 
-    def open(self, state: State, places: int) -> Room:
+    def open(self, state: State, places: int, beside: Any = ()) -> Room:
         return jax.tree.map(lambda x: jnp.zeros((places, *jnp.shape(x)), jnp.result_type(x)), state)
 
     def put(self, room: Room, place: Any, state: State) -> Room:
@@ -73,7 +73,7 @@ class Rounded(AbstractStorage):
 
     dtype: str
 
-    def open(self, state: State, places: int) -> Room:
+    def open(self, state: State, places: int, beside: Any = ()) -> Room:
         packed = jax.eval_shape(lambda held: [self._pack(x) for x in jax.tree.leaves(held)], state)
         return jax.tree.map(lambda x: jnp.zeros((places, *x.shape), x.dtype), packed)
 

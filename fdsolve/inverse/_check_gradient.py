@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ._names import named_leaves
+from ._names import named_leaves, plain
 from ._objective import to_vector
 
 NUM_STEPS = 8
 EACH = "each"
 FLOOR = 200.0  # roundings of the function's value below which a remainder tells nothing
 SLOPE = {8: 1.9, 4: 1.8}  # least slope by bytes of a number; exact derivatives have 2, or more at special points
+JUMP = 0.25  # slope of the second difference below which f jumps; at a kink it is about 1
 MATCH = {8: 1e-10, 4: 1e-3}  # of the dot-product test
 
 
@@ -72,7 +73,8 @@ def check_gradient(
 
     Along random directions v the remainder ‖f(x + hv) − f(x) − hJv‖ must fall like h² as h is halved (slope 2, or more
     where the second derivative vanishes), and ⟨Jv, w⟩ = ⟨v, Jᵀw⟩ for a random w must hold to rounding. Where f has a
-    kink the direction is marked so, with the parameters along which it bends; it does not fail.
+    kink the direction is marked so, with the parameters along which it bends; it does not fail, and is tested once more
+    without these. A derivative that is not finite fails, and so does a jump.
 
     Arguments:
         loss: a function of a pytree; it may return a scalar or any pytree of arrays.
@@ -104,11 +106,22 @@ def check_gradient(
         vectors = np.where(owners == np.arange(count)[:, None], vectors, 0.0)
     measured = point.measure(vectors, duals, first * 0.5 ** np.arange(NUM_STEPS))
     along = list(point.leaves) if each else ["all"] * count
-    eps = float(np.finfo(point.vector.dtype).eps)
     alone = "pass" if any(one.gradient.any() for one in measured) else "fail"  # where nothing counts, nothing is tested
-    rows = [_judge(one, name, first, limits, eps, alone) for one, name in zip(measured, along, strict=True)]
-    notes = point.explain() if any(row.verdict == "kink" or "not finite" in row.reason for row in rows) else ()
-    return GradientTable(tuple(rows), (*notes, *_silent(point, measured)))
+
+    def judge(found: list[_Measured], names: list[str]) -> list[Row]:
+        return [_judge(one, name, first, limits, point.eps, alone) for one, name in zip(found, names, strict=True)]
+
+    rows = judge(measured, along)
+    kinks = [row.verdict == "kink" for row in rows]
+    if not any(kinks) and not any("not finite" in row.reason for row in rows):
+        return GradientTable(tuple(rows), tuple(_silent(point, measured)))
+    bent = point.find_bent()
+    around = np.where(bent, 0.0, vectors)
+    again = [k for k, kink in enumerate(kinks) if kink and bent.any() and around[k].any()]
+    if again:  # a kink in one parameter says nothing of the others
+        others = point.measure(around[again], duals[again], first * 0.5 ** np.arange(NUM_STEPS))
+        rows += judge(others, [f"{along[k]} where f does not bend" for k in again])
+    return GradientTable(tuple(rows), (*point.explain(bent), *_silent(point, measured)))
 
 
 def _silent(point: "_Point", measured: "list[_Measured]") -> list[str]:
@@ -151,11 +164,15 @@ class _Point:
     def bytes(self) -> int:
         return 8 if self.vector.dtype.itemsize == 8 else 4
 
+    @property
+    def eps(self) -> float:
+        return float(np.finfo(self.vector.dtype).eps)
+
     @classmethod
     def of(cls, loss: Any, at: Any) -> "_Point":
         if not callable(loss):
             raise DeclarationError(f"fd.check_gradient takes a function first, got {type(loss).__name__}.")
-        leaves = {name: jnp.asarray(leaf) for name, leaf in named_leaves(at).items()}
+        leaves = {name: jnp.asarray(plain(leaf)) for name, leaf in named_leaves(at).items()}
         structure = jax.tree.structure(at)
         for name, leaf in leaves.items():
             if not jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -229,15 +246,20 @@ class _Point:
                 raise
             return None
 
-    def explain(self) -> list[str]:
-        """Which entries of the parameters the function has no derivative by; of the first 64."""
+    def find_bent(self) -> np.ndarray:
+        """Marks the entries of the parameters along which the function bends; of the first 64."""
         count = min(self.vector.size, 64)
         basis = np.eye(count, self.vector.size) * self.sizes
         steps = 1e-2 * 0.5 ** np.arange(4)
         duals = np.random.default_rng(1).standard_normal((count, self.shape.size))
         measured = self.measure(basis, duals, steps)
-        eps = float(np.finfo(self.vector.dtype).eps)
-        bent = [name for name, one in zip(self.names, measured, strict=False) if _bends(one, eps) is not None]
+        marks = np.zeros(self.vector.size, bool)
+        marks[:count] = [_bends(one, self.eps) is not None for one in measured]
+        return marks
+
+    def explain(self, marks: np.ndarray) -> list[str]:
+        """By which entries of the parameters the function has no derivative, those that bend it among them."""
+        bent = [name for name, mark in zip(self.names, marks, strict=True) if mark]
         whole = np.asarray(jax.jit(self._pull)(jnp.ones(self.shape.size, self.shape.dtype)), float)
         lost = [name for name, value in zip(self.names, whole, strict=True) if not np.isfinite(value)]
         notes = [f"Not differentiable by {', '.join(bent[:6])}: f bends there."] if bent else []
@@ -282,13 +304,15 @@ def _judge(one: _Measured, along: str, first: float, limits: tuple[float, float]
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.where(clear[1:] & clear[:-1], np.log2(one.above[:-1] / one.above[1:]), np.nan)
     known = slopes[np.isfinite(slopes)]
-    if (bend := _bends(one, eps)) is not None:
-        lost = "" if one.derivative_is_finite else ", and the derivative is not finite"
-        verdict, reason = "kink", f"f bends: its second difference falls with slope {bend:.2f} instead of 2{lost}"
-    elif not one.derivative_is_finite:
-        verdict, reason = "fail", "the derivative is not finite"
+    bend = _bends(one, eps)
+    if not one.derivative_is_finite:
+        verdict, reason = "fail", "the derivative is not finite" + (", and f bends" if bend is not None else "")
     elif one.mismatch > match:
         verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
+    elif bend is not None and bend < JUMP:
+        verdict, reason = "fail", f"f jumps: its second difference falls with slope {bend:.2f} instead of 2"
+    elif bend is not None:
+        verdict, reason = "kink", f"f bends: its second difference falls with slope {bend:.2f} instead of 2"
     elif one.change == 0 and not one.above.any() and not one.gradient.any():
         verdict, reason = alone, "f does not change along it"
     elif known.size == 0:

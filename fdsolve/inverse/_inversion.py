@@ -106,7 +106,8 @@ class Inversion:
     def _dataset(self, arrays: list[Any]) -> xr.Dataset:
         found = {}
         for leaf, array in zip(self.objective.space.leaves, arrays, strict=True):
-            found[leaf.name] = xr.DataArray(np.asarray(array), leaf.coords, leaf.dims)
+            attrs = {} if leaf.units is None else {"units": leaf.units}
+            found[leaf.name] = xr.DataArray(np.asarray(array), leaf.coords, leaf.dims, attrs=attrs)
         return xr.Dataset(found)
 
     def _matrix(self, values: np.ndarray, name: str) -> xr.DataArray:
@@ -132,5 +133,5 @@ class Inversion:
             branch = "└──" if number == len(named) - 1 else "├──"
             value = array.values
             shown = f"{value:.6g}" if value.ndim == 0 else f"{value.shape}, {value.min():.4g} … {value.max():.4g}"
-            lines.append(f"{branch} {name}: {shown}")
+            lines.append(f"{branch} {name}: {shown} {array.attrs.get('units', '')}".rstrip())
         return "\n".join(lines)

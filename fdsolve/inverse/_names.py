@@ -6,14 +6,20 @@ import jax
 import xarray as xr
 
 from ..errors import DeclarationError
+from ..units import is_quantity, magnitude
 
 ALONE = "parameter"
 """The name of a parameter that is not in a dict."""
 
 
-def is_array(value: Any) -> bool:
-    """A labelled array is one leaf."""
-    return isinstance(value, xr.DataArray)
+def is_leaf(value: Any) -> bool:
+    """A labelled array is one leaf, and so is a quantity."""
+    return isinstance(value, xr.DataArray) or is_quantity(value)
+
+
+def plain(value: Any) -> Any:
+    """What a quantity is in its unit; anything else as it is."""
+    return magnitude(value) if is_quantity(value) else value
 
 
 def path_name(path: Any) -> str:
@@ -24,14 +30,14 @@ def path_name(path: Any) -> str:
 
 def named_leaves(tree: Any) -> dict[str, Any]:
     """The leaves of a pytree by name, in its order; a labelled array alone has its own name."""
-    if is_array(tree) and tree.name is not None:
+    if isinstance(tree, xr.DataArray) and tree.name is not None:
         return {str(tree.name): tree}
-    return {path_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_array)[0]}
+    return {path_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]}
 
 
 def pick(tree: Any, name: str | None) -> Any:
-    """The leaf of a name; the only one where no name is given."""
-    leaves = named_leaves(tree)
+    """The leaf of a name, in its unit; the only one where no name is given."""
+    leaves = {one: plain(leaf) for one, leaf in named_leaves(tree).items()}
     known = ", ".join(f"`{one}`" for one in leaves)
     if name is None and len(leaves) == 1:
         return next(iter(leaves.values()))

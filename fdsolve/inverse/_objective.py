@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
+from ..units import is_quantity
+from ._names import plain
 from ._regularise import AbstractTerm
 from ._space import Space
 
@@ -133,7 +135,8 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
         raise DeclarationError(
             "With subsets= the loss takes two arguments, the parameters and which subset: def loss(parameters, k)."
         )
-    traced = jax.jit(lambda *given: function(*given))  # one pass through Python for the checks and the method
+    # One pass through Python for the checks and the method; a loss or residuals with units count in these.
+    traced = jax.jit(lambda *given: jax.tree.map(plain, function(*given), is_leaf=is_quantity))
     bare = Objective(space, traced, terms, False)
     vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
     try:

@@ -11,13 +11,15 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ._names import is_array, named_leaves
+from ..units import in_words, is_quantity, name_of, to_magnitudes, with_unit
+from ._names import is_leaf, named_leaves, plain
 from ._transforms import AbstractTransform, Identity, within
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """One named array of parameters, with its transform and its size in free variables."""
+    """One named array of parameters, in its `unit` where it was given as a quantity, with its transform and its size in
+    free variables."""
 
     name: str
     value: np.ndarray
@@ -26,6 +28,12 @@ class Leaf:
     coords: Mapping[str, Any]
     scale: float
     labelled: bool = False
+    unit: Any = None
+
+    @property
+    def units(self) -> str | None:
+        """The name of its unit; None where it has none."""
+        return None if self.unit is None else name_of(self.unit)
 
     def to_parameter(self, free: jax.Array) -> jax.Array:
         """The array, of its own dtype and shape, from its part of the vector."""
@@ -82,8 +90,10 @@ class Space:
 
     def parameters(self, vector: jax.Array) -> Any:
         """The pytree of parameters of a vector."""
-        arrays = [leaf.to_parameter(part) for leaf, part in zip(self.leaves, self.split(vector), strict=True)]
-        return jax.tree.unflatten(self.structure, arrays)
+        pairs = zip(self.leaves, self.split(vector), strict=True)
+        return jax.tree.unflatten(
+            self.structure, [with_unit(leaf.to_parameter(part), leaf.unit) for leaf, part in pairs]
+        )
 
     def split(self, vector: Any) -> list[Any]:
         """The parts of a vector, one for each leaf."""
@@ -93,7 +103,7 @@ class Space:
 
 def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
     """The space of an inversion, checked."""
-    named, structure = named_leaves(initial), jax.tree.structure(initial, is_leaf=is_array)
+    named, structure = named_leaves(initial), jax.tree.structure(initial, is_leaf=is_leaf)
     if not named:
         raise DeclarationError("There are no parameters: `initial` is empty. Give a dict: dict(kappa=0.1).")
     names = list(named)
@@ -105,7 +115,7 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
         )
     leaves = []
     for name, value in named.items():
-        array = _to_array(name, value)
+        array, unit = _to_array(name, plain(value)), value.unit if is_quantity(value) else None
         dims, coords = _dims(name, value, array)
         chosen = maps.get(name, Identity())
         if not isinstance(chosen, AbstractTransform):
@@ -114,13 +124,26 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
                 f"fd.inverse.Transform(forward, inverse) is wanted, got {chosen!r}."
             )
         if name in limits:
-            chosen = within(limits[name], array, name)
+            chosen = within(_in_unit(limits[name], unit, name), array, name)
         scale = 1.0
         if isinstance(chosen, Identity):
             size = float(np.sqrt(np.mean(np.abs(array.astype(float)) ** 2)))
             scale = size if size > 0 else 1.0
-        leaves.append(Leaf(name, array, chosen, dims, coords, scale, is_array(value)))
+        leaves.append(Leaf(name, array, chosen, dims, coords, scale, isinstance(value, xr.DataArray), unit))
     return Space(tuple(leaves), structure)
+
+
+def _in_unit(bounds: Any, unit: Any, name: str) -> Any:
+    """Bounds in the unit of their parameter; plain numbers are in it."""
+    if not isinstance(bounds, tuple | list) or not any(is_quantity(end) for end in bounds):
+        return bounds
+    if unit is None:
+        given = next(in_words(end) for end in bounds if is_quantity(end))
+        raise DeclarationError(
+            f"bounds of `{name}` have a unit, {given}, and its initial value has none. Give both one, or neither."
+        )
+    what = f"bounds of `{name}`"
+    return tuple(to_magnitudes((end,), name_of(unit), what)[0][0] if is_quantity(end) else end for end in bounds)
 
 
 def _by_name(option: str, given: Any, names: list[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..errors import DeclarationError
 from ..kernels import Arrays
 from ..planning import Plan, final, make_plan
 from ..stepping import Carry, first_carry, interiors, make_step
+from ._units import StreamUnits
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +23,11 @@ class Declared:
     plan: Plan
     update: Update
     carry: Carry
+    units: StreamUnits
 
-    def look(self, carry: Carry) -> dict[str, jax.Array]:
-        """The fields at the last level, by name."""
-        return interiors(self.plan.structure, carry[0])
+    def look(self, carry: Carry) -> dict[str, Any]:
+        """The fields at the last level, by name; as quantities where the declaration has such."""
+        return self.units.fields(self.plan, interiors(self.plan.structure, carry[0]))
 
     @property
     def last(self) -> int:
@@ -40,14 +42,16 @@ def declare(
     inputs: Mapping[str, Any],
     stepper: Any,
     solver: Any,
+    units: StreamUnits,
 ) -> Declared:
-    """The step of a declaration; `inputs` are examples of parameters that differ from step to step.
+    """The step of a declaration; `inputs` are examples of parameters that differ from step to step. Parameters and
+    inputs are magnitudes in their `units`.
 
     Raises DeclarationError for a grid without time, and what planning raises.
     """
 
     def plan(own: Mapping[str, Any], given: Mapping[str, Any]) -> Plan:
-        return make_plan(fields, {**fixed, **given, **own}, stepper, final(), solver)
+        return make_plan(fields, {**fixed, **units.attach({**given, **own})}, stepper, final(), solver)
 
     made = plan(params, inputs)
     if made.problem.scope.grid.time is None:
@@ -83,4 +87,4 @@ def declare(
         look=lambda held: interiors(structure, held[0]),
         is_deep=any(len(levels) > 1 for levels in carry[0].levels.values()),
     )
-    return Declared(made, update, carry)
+    return Declared(made, update, carry, units)

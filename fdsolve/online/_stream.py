@@ -11,15 +11,17 @@ from ..adjoint import check_window, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
 from ..stencil import depends_on
+from ..units import is_quantity, magnitude
 from ._declared import Declared, declare
+from ._units import StreamUnits
 
 
 class Step(NamedTuple):
     """What a step gives: the fields by name, the loss there, and by parameter the gradient of all losses so far."""
 
-    state: dict[str, jax.Array]
-    loss: jax.Array
-    gradient: dict[str, jax.Array]
+    state: dict[str, Any]
+    loss: Any
+    gradient: dict[str, Any]
 
 
 class Report(tuple[Followed, ...]):
@@ -35,7 +37,8 @@ class Stream:
     """A run that goes on as data arrive; made by `fd.online`.
 
     `step(data)` takes one step. `loss` and `gradient` are those of all steps so far, or since `forget()`; `update(...)`
-    changes parameters while running, the traces stay. `report` says how each parameter is followed.
+    changes parameters while running, the traces stay. `report` says how each parameter is followed. Where the
+    declaration has quantities, fields and losses are such, and gradients are in [loss]/[parameter].
     """
 
     def __init__(self, declared: Declared, follower: Follower, inputs: Mapping[str, Any], params: Mapping[str, Any]):
@@ -54,12 +57,12 @@ class Stream:
         return self._number
 
     @property
-    def parameters(self) -> dict[str, jax.Array]:
+    def parameters(self) -> dict[str, Any]:
         """The parameters now."""
-        return dict(self._params)
+        return self._declared.units.attach(self._params)
 
     @property
-    def state(self) -> dict[str, jax.Array]:
+    def state(self) -> dict[str, Any]:
         """The fields now, by name."""
         if self._held is None:
             return self._declared.look(self._declared.carry)
@@ -67,16 +70,19 @@ class Stream:
         return self._declared.look(packing.unpack(self._held["state"], self._held["aside"]))
 
     @property
-    def loss(self) -> jax.Array:
+    def loss(self) -> Any:
         """The sum of the losses so far."""
-        return self._held["loss"] if self._held else jnp.zeros((), self._declared.update.packing.dtype)
+        found = self._held["loss"] if self._held else jnp.zeros((), self._declared.update.packing.dtype)
+        return self._declared.units.loss(found)
 
     @property
-    def gradient(self) -> dict[str, jax.Array]:
+    def gradient(self) -> dict[str, Any]:
         """The gradient of that sum, by parameter: [loss]/[parameter]."""
         if self._held is None:
-            return {name: jnp.zeros_like(value) for name, value in self._params.items()}
-        return self._declared.update.by_name(self._held["gradient"])
+            found = {name: jnp.zeros_like(value) for name, value in self._params.items()}
+        else:
+            found = self._declared.update.by_name(self._held["gradient"])
+        return self._declared.units.gradient(found)
 
     @property
     def bytes(self) -> int:
@@ -90,6 +96,7 @@ class Stream:
         fields, RunError at the end of the time axis and where nan in the data get into the loss or its gradient; then
         the step counts as not taken.
         """
+        data = self._in_units(data)
         given = self._check(data)
         if self._number >= self._declared.last:
             raise RunError(
@@ -105,7 +112,8 @@ class Stream:
         self._check_missing(found, data)
         self._held = held
         self._number += 1
-        return found
+        units = self._declared.units
+        return Step(found.state, units.loss(found.loss), units.gradient(found.gradient))
 
     def update(self, **params: Any) -> None:
         """Changes parameters from the next step on; the traces stay."""
@@ -116,7 +124,7 @@ class Stream:
                     f"update: `{name}` is not followed; the parameters are {', '.join(self._params)}."
                 )
             known = self._params[name]
-            array = jnp.asarray(value).astype(known.dtype)
+            array = jnp.asarray(self._declared.units.detach(name, value, "update")).astype(known.dtype)
             if array.shape != known.shape:
                 raise DeclarationError(f"update: `{name}` has shape {known.shape}, got {array.shape}.")
             self._params[name] = array
@@ -187,6 +195,14 @@ class Stream:
             f"and in the loss jnp.where(jnp.isnan(data), 0, u - known)."
         )
 
+    def _in_units(self, data: Any) -> Any:
+        """The data with inputs in the units of their examples: other units of one kind are of another form."""
+        if not isinstance(data, Mapping):
+            return data
+        units = self._declared.units
+        own = {name: units.detach(name, data[name], "step") for name in self._inputs if name in data}
+        return {**data, **units.attach(own)}
+
     def _check(self, data: Any) -> dict[str, Any]:
         """The inputs among the data."""
         form = jax.tree.structure(data), [(np.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(data)]
@@ -202,7 +218,7 @@ class Stream:
             )
         given = {}
         for name, known in self._inputs.items():
-            given[name] = jnp.asarray(data[name]).astype(known.dtype)
+            given[name] = jnp.asarray(self._declared.units.detach(name, data[name], "step")).astype(known.dtype)
             if given[name].shape != known.shape:
                 raise DeclarationError(f"step: the input `{name}` has shape {known.shape}, got {given[name].shape}.")
         self._form = form
@@ -235,6 +251,7 @@ def online(
     `fd.adjoint.Online` ("forward", exact, unless told otherwise; a dict gives each parameter its own); `inputs`,
     examples of the parameters that come with the data of every step; `parameters`, those that stay. `window`: within
     so many steps derivatives are taken by reversal. `otherwise="forward"` follows exactly what the method cannot.
+    Parameters, inputs and data may be quantities, as in `fd.solve`.
 
     Memory is that of the state and the traces (see `stream.report`), whatever the number of steps; one step is compiled
     once. Raises DeclarationError and PlanningError for what does not fit together. Warns once where a method is not
@@ -251,15 +268,16 @@ def online(
     rest = None if otherwise is None else make_method(otherwise, {}, "fd.online, otherwise=")
     if isinstance(rest, dict):
         raise DeclarationError("fd.online: otherwise= takes one method.")
-    own = {name: _real(name, value) for name, value in params.items()}
-    given = {name: jnp.asarray(value) for name, value in (inputs or {}).items()}
-    declared = declare(fields, own, parameters or {}, given, stepper, solver)
+    units = StreamUnits({**params, **(inputs or {})})
+    own = {name: _real(name, magnitude(value) if is_quantity(value) else value) for name, value in params.items()}
+    examples = {name: magnitude(one) if is_quantity(one) else one for name, one in (inputs or {}).items()}
+    given = {name: jnp.asarray(value) for name, value in examples.items()}
+    declared = declare(fields, own, parameters or {}, given, stepper, solver, units)
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     following = follow(declared.update, chosen, rest)
     warn_if_inexact(following)
-    follower = Follower(
-        following, lambda carry, data: loss(declared.look(carry), data), check_window(window, "fd.online")
-    )
+    measure = units.measure(lambda carry, data: loss(declared.look(carry), data))
+    follower = Follower(following, measure, check_window(window, "fd.online"))
     return Stream(declared, follower, given, own)
 
 

@@ -54,6 +54,11 @@ def quantity(array: Any, *names: str | None) -> Any:
     return sys.modules["saiunit"].Quantity(array, unit=math.prod(units[1:], start=units[0]))
 
 
+def with_unit(array: Any, unit: Any) -> Any:
+    """An array as a quantity in a unit of saiunit; as it is without one."""
+    return array if unit is None else sys.modules["saiunit"].Quantity(array, unit=unit)
+
+
 def magnitude(value: Any) -> Any:
     """The number or array of a quantity, whole numbers as real ones."""
     found: Any = value.mantissa

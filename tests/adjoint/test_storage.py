@@ -49,6 +49,24 @@ def test_states_outside_of_the_program(tmp_path: Path) -> None:
     assert list((tmp_path / "states").iterdir()) == []
 
 
+@pytest.mark.parametrize("names", [("nu",), ("a",), ("a", "nu")], ids=str)
+@pytest.mark.parametrize("place", ["host", "disk"])
+def test_elements_of_a_batch_have_rooms_of_their_own(names: tuple[str, ...], place: str, tmp_path: Any) -> None:
+    storage = fd.adjoint.Host() if place == "host" else fd.adjoint.Disk(tmp_path)
+    factors = jnp.array([0.5, 1.0, 1.5])
+
+    def each(adjoint: Any) -> Any:
+        def of(factor: Any) -> Any:
+            return jax.grad(loss(adjoint))({**POINT, **{name: factor * POINT[name] for name in names}})
+
+        return jax.jit(jax.vmap(of))(factors)
+
+    found, expected = each(fd.adjoint.Checkpointed(snapshots=4, storage=storage)), each(fd.adjoint.Full())
+    for name in POINT:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-11, atol=1e-12)
+    assert rooms_open() == 0
+
+
 def test_second_derivatives_with_states_outside() -> None:
     direction = dict(a=jnp.asarray(0.3), nu=jnp.ones(12))
 

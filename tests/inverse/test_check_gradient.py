@@ -23,8 +23,31 @@ def test_a_wrong_derivative_fails_and_is_found():
 
 def test_kinks_are_told_without_nan():
     table = fd.check_gradient(lambda p: jnp.sqrt(jnp.sum(p["a"] ** 2)) + p["b"], dict(a=jnp.zeros(2), b=1.0))
+    assert not table and {row.verdict for row in table.rows} == {"fail"}
+    assert "Not differentiable by a[0], a[1]" in repr(table) and "is not finite, and f bends" in repr(table)
+    table = fd.check_gradient(lambda p: jnp.sum(jnp.abs(p["a"])), dict(a=jnp.zeros(2)))
     assert table and {row.verdict for row in table.rows} == {"kink"}
-    assert "Not differentiable by a[0], a[1]" in repr(table) and "is not finite" in repr(table)
+
+
+@pytest.mark.parametrize("directions", [3, "each"])
+def test_a_kink_in_one_parameter_hides_no_wrong_derivative_in_another(directions):
+    def loss(p, function):
+        return jnp.abs(p["a"][0]) + p["a"][1] ** 2 + function(p["b"])
+
+    at = dict(a=jnp.array([0.0, 0.4]), b=0.7)
+    right = fd.check_gradient(lambda p: loss(p, jnp.sin), at, directions=directions)
+    assert right and {"kink", "pass"} == {row.verdict for row in right.rows}
+    found = fd.check_gradient(lambda p: loss(p, wrong), at, directions=directions)
+    assert not found and "kink" in {row.verdict for row in found.rows}
+
+
+def test_jumps_and_derivatives_that_are_nan_at_a_kink_fail():
+    jump = fd.check_gradient(lambda p: jnp.where(p["a"] > 0, 1.0 + p["a"], 2 * p["a"]), dict(a=0.0))
+    assert not jump and "f jumps" in repr(jump)
+    root = fd.check_gradient(
+        lambda p: jnp.where(p["a"] > 0, jnp.sqrt(p["a"]), 0.0).sum(), dict(a=jnp.array([0.0, 1.0]))
+    )
+    assert not root and "The gradient by a[0] is not finite" in repr(root)
 
 
 def test_integers_and_undefined_values_are_refused():

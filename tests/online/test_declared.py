@@ -303,3 +303,9 @@ def test_parameters_beside_the_field_are_no_silent_zero() -> None:
         assert abs(float(expected[name])) > 0
     with pytest.raises(CannotFollow, match=r"cannot follow the parameter `g`.*beside the field"):
         fd.online(u, params, loss=loss, stepper=fd.schemes.Euler(), method="d_rtrl", rule="coupled")
+
+
+def test_a_loss_that_is_no_number_is_refused() -> None:
+    stream = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: state["u"] ** 2)
+    with pytest.raises(fd.DeclarationError, match=r"gives one real number, and this gives float64 of shape \(8,\)"):
+        stream.step()
