@@ -82,7 +82,8 @@ def _whole(static: _Static, leaves: list[Any]) -> list[Any]:
 
 def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
     (leaves,), (along,) = primals, tangents
-    out = _whole(static, leaves)
+    # Beside derivatives the run is level by level too: a kernel that jumps takes memory that depends on the steps.
+    out = _whole(replace(static, run=replace(static.run, quick=static.run.plain)), leaves)
     moving = [k for k, tangent in enumerate(along) if moves(tangent)]
     inexact = [k for k, one in enumerate(out) if jnp.issubdtype(one.dtype, jnp.inexact)]
     _check_real(leaves, moving, static.adjoint)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
+from ._bounds import Bounds
 from ._inversion import Inversion
 from ._methods import AbstractMethod, Report, relative, to_method
 from ._objective import Objective, check_start, to_objective
@@ -188,6 +189,7 @@ class _Search:
             reports.append(Report(vector, float(self.objective.loss(vector, self.order.example)), 0.0, True))
             return self._result(reports, "the gradient is zero at the start", True)
         advance = self.method.begin(self.objective, vector, steepness)
+        bounds = Bounds.of(self.objective, vector.size)
         reason, converged = "the iterations are used up", False
         try:
             for iteration, subset in zip(range(self.limits.iterations + 1), self.order.stream(), strict=False):
@@ -195,7 +197,12 @@ class _Search:
                 if self.watch.tell(iteration, reports[-1]):
                     reason = "the callback said so"
                     break
-                if (end := self._judge(reports)) is not None:
+                end = self._judge(reports)
+                moved = self._at_bounds(bounds, reports, end)
+                if moved is not None:
+                    bounds, vector = moved
+                    advance = self._begin_held(bounds, vector)
+                elif end is not None:
                     reason, converged = end
                     break
         except KeyboardInterrupt:
@@ -205,11 +212,36 @@ class _Search:
         self.watch.close()
         return self._result(reports, reason, converged)
 
+    def _at_bounds(
+        self, bounds: Bounds, reports: list[Report], end: tuple[str, bool] | None
+    ) -> tuple[Bounds, jax.Array] | None:
+        """Other bounds that hold, and where the search goes on with them; None where it goes on, or ends, as it is."""
+        if not self.method.wants_residuals or self.order.example is not None:
+            return None
+        if end is not None and end[1]:
+            return bounds.release(reports[-1].vector)
+        return bounds.press(reports, end is not None)
+
+    def _begin_held(self, bounds: Bounds, vector: jax.Array) -> Callable[[Any], Report]:
+        """The method anew, for the variables that are not held."""
+        objective, part, whole = bounds.restrict(vector)
+        if not part.size:
+            loss = float(objective.loss(part))
+            return lambda subset: Report(vector, loss, 0.0, True, "all parameters are at their bounds")
+        steepness = float(jnp.linalg.norm(jax.grad(objective.loss)(part)))
+        if steepness == 0:
+            loss = float(objective.loss(part))
+            return lambda subset: Report(vector, loss, 0.0, True, "the gradient is zero")
+        advance = self.method.begin(objective, part, steepness)
+        return lambda subset: whole(advance(subset))
+
     def _judge(self, reports: list[Report]) -> tuple[str, bool] | None:
         """Why to stop here, and whether that is success."""
         last, small = reports[-1], self.limits.tolerance
         if not (math.isfinite(last.loss) and math.isfinite(last.gradient_norm)):
-            return "the loss or its gradient is not finite", False
+            damped = self.method.wants_residuals and "Marquardt" not in self.method.name
+            remedy = '; take method="levenberg-marquardt", whose steps are damped' if damped else ""
+            return f"the loss or its gradient is not finite{remedy}", False
         if last.ended is not None:
             return last.ended, True
         if self.order.example is not None or self.method.has_own_test:

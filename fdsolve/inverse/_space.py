@@ -48,10 +48,15 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The leaves of a pytree, in its order; `vector` ↔ `parameters`."""
+    """The leaves of a pytree, in its order; `vector` ↔ `parameters`.
+
+    Where variables are held at those of a `base`, the vectors that give parameters are of the others, `where`.
+    """
 
     leaves: tuple[Leaf, ...]
     structure: Any
+    base: jax.Array | None = None
+    where: np.ndarray | None = None
 
     @cached_property
     def dtype(self) -> Any:
@@ -90,10 +95,13 @@ class Space:
 
     def parameters(self, vector: jax.Array) -> Any:
         """The pytree of parameters of a vector."""
-        pairs = zip(self.leaves, self.split(vector), strict=True)
-        return jax.tree.unflatten(
-            self.structure, [with_unit(leaf.to_parameter(part), leaf.unit) for leaf, part in pairs]
-        )
+        pairs = zip(self.leaves, self.split(self.whole(vector)), strict=True)
+        arrays = [with_unit(leaf.to_parameter(part), leaf.unit) for leaf, part in pairs]
+        return jax.tree.unflatten(self.structure, arrays)
+
+    def whole(self, vector: Any) -> Any:
+        """All variables, those that are held among them."""
+        return vector if self.base is None else self.base.at[self.where].set(vector)
 
     def split(self, vector: Any) -> list[Any]:
         """The parts of a vector, one for each leaf."""

@@ -309,3 +309,22 @@ def test_a_loss_that_is_no_number_is_refused() -> None:
     stream = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: state["u"] ** 2)
     with pytest.raises(fd.DeclarationError, match=r"gives one real number, and this gives float64 of shape \(8,\)"):
         stream.step()
+
+
+@pytest.mark.parametrize("adjoint", [fd.adjoint.Forward(), fd.adjoint.Online("snap", n=2)], ids=str)
+@pytest.mark.parametrize("num", [32, 64])
+def test_memory_is_that_of_one_step_whatever_kernel_the_run_alone_takes(num: int, adjoint: Any) -> None:
+    def temporary(steps: int) -> int:
+        axis = fd.Axis(0.0, 1.0, num=num, periodic=True)
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.0005 * steps, num=steps + 1), x=axis))
+        u[...] = fd.rate(lambda u, nu: nu * fd.schemes.laplacian(u))
+        u[0] = lambda x: jnp.sin(2 * jnp.pi * x)
+
+        def loss(nu: Any) -> Any:
+            return half_square(fd.solve(u, nu=nu, save=fd.final(), adjoint=adjoint)["u"])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return jax.jit(jax.grad(loss)).lower(0.01).compile().memory_analysis().temp_size_in_bytes
+
+    assert temporary(16) == temporary(1024)

@@ -1,0 +1,104 @@
+"""Bounds that hold: parameters whose best value is a bound, which methods for residuals only creep up to.
+
+Through the transforms a bound lies at infinity, where residuals hardly change and their linear models mislead. So such
+variables are put there, the others go on, and in the end each is asked whether the loss falls where it would leave.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._methods import Report
+from ._objective import Objective
+from ._transforms import Logistic, Softplus
+
+CLOSE = 0.1
+"""The distance of a parameter to its bound, over the size of its transform, from which on it may be put there."""
+AT = 40.0
+"""A free variable at its bound: e⁻⁴⁰ is lost in rounding."""
+LOST = 1e-4
+"""The same distance, from which on a method may have lost a parameter where its residuals no longer change."""
+PROBE = 4.0
+"""A free variable beside its bound, about 0.02 from it, where it is asked whether it would leave."""
+SLOW, TURNS = 5e-3, 3
+"""A loss that falls by less of itself, so many times one after the other, creeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Which variables are held at their bounds, and which have been let go again."""
+
+    objective: Objective
+    held: np.ndarray
+    loose: np.ndarray
+
+    @classmethod
+    def of(cls, objective: Objective, size: int) -> "Bounds":
+        return cls(objective, np.zeros(size, bool), np.zeros(size, bool))
+
+    def press(self, reports: list[Report], stopped: bool) -> tuple["Bounds", jax.Array] | None:
+        """Bounds that hold more variables, and the vector there; None where nothing creeps up to a bound.
+
+        `stopped`: the search ends here without success.
+        """
+        known = [one for one in reports if np.isfinite(one.loss) and one.accepted]
+        at = int(np.argmin([one.loss for one in known])) if stopped and known else len(known) - 1
+        if at < 1 or not (stopped or _creeps(known)):
+            return None
+        last, before = known[at], known[at - 1]
+        gaps, sides = self._gaps(last.vector)
+        new = (gaps < CLOSE) & (gaps < self._gaps(before.vector)[0]) & ~self.held & ~self.loose
+        if not new.any():
+            return None
+        vector = jnp.where(new, AT * sides, last.vector)
+        if not float(self.objective.loss(vector)) <= (1 + CLOSE) * last.loss:  # the others have not followed yet
+            return None
+        return replace(self, held=self.held | new), vector
+
+    def release(self, vector: jax.Array) -> tuple["Bounds", jax.Array] | None:
+        """Bounds without the variables that would leave them, held there or not, and the vector with these beside; None
+        where all stay."""
+        gaps, sides = self._gaps(vector)
+        near = self.held | (gaps < LOST)
+        if not near.any():
+            return None
+        beside = jnp.where(near, PROBE * sides, vector)
+        slope = np.asarray(jax.grad(self.objective.loss)(beside))
+        leaving = near & (slope * sides > 0)
+        if not leaving.any():
+            return None
+        return replace(self, held=self.held & ~leaving, loose=self.loose | leaving), jnp.where(leaving, beside, vector)
+
+    def restrict(self, vector: jax.Array) -> tuple[Objective, jax.Array, Callable[[Report], Report]]:
+        """The objective of the variables that are not held, their values, and a report of theirs as one of all."""
+        where = np.flatnonzero(~self.held)
+        space = replace(self.objective.space, base=vector, where=where)
+        made = replace(self.objective, space=space, compiled=None)
+        made = replace(made, compiled=jax.jit(made.linearise)) if self.objective.compiled is not None else made
+        return made, vector[where], lambda report: replace(report, vector=space.whole(report.vector))
+
+    def _gaps(self, vector: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+        """The distance of each parameter to its nearest bound over the size of its transform (infinite where there is
+        none), and the sign of the free variable there."""
+        gaps, sides = np.full(self.held.size, np.inf), np.ones(self.held.size)
+        free, end = np.asarray(vector, float), 0
+        for leaf in self.objective.space.leaves:
+            part, end = slice(end, end + leaf.value.size), end + leaf.value.size
+            if isinstance(leaf.transform, Logistic):
+                sides[part] = np.where(free[part] < 0, -1.0, 1.0)
+                gaps[part] = 1 / (1 + np.exp(np.minimum(np.abs(free[part]), 700.0)))
+            elif isinstance(leaf.transform, Softplus):
+                sides[part] = -1.0
+                gaps[part] = np.logaddexp(0.0, free[part])
+        return gaps, sides
+
+
+def _creeps(known: list[Report]) -> bool:
+    """Whether the loss falls, and ever so slowly."""
+    losses = [one.loss for one in known[-TURNS - 1 :]]
+    falls = [(a - b) / max(abs(a), 1e-300) for a, b in pairwise(losses)]
+    return len(falls) == TURNS and all(0 <= fall < SLOW for fall in falls)

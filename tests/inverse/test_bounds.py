@@ -1,0 +1,67 @@
+"""Bounds that hold at the best point: the same as scipy's bounded least squares."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+import fdsolve as fd
+
+BOUNDS = {"both": (0.0, 1.0), "lower": (0.0, None), "upper": (None, 0.5)}
+
+
+def problem(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    size = int(draw.integers(2, 12))
+    return draw.normal(size=(size + 3, size)), 2 * draw.normal(size=size + 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
+def test_linear_least_squares_between_bounds(bounds: Any, seed: int) -> None:
+    matrix, data = problem(seed)
+    ends = tuple(free if end is None else end for end, free in zip(bounds, (-np.inf, np.inf), strict=True))
+    wanted = lsq_linear(matrix, data, ends, tol=1e-14)
+    active = np.minimum(np.abs(wanted.x - ends[0]), np.abs(wanted.x - ends[1])) < 1e-6
+    start = dict(x=np.full(matrix.shape[1], 0.3))
+    found = fd.invert(lambda p: matrix @ p["x"] - data, start, bounds=dict(x=bounds))
+    assert active.any() and found.converged
+    np.testing.assert_allclose(found.loss, wanted.cost, rtol=1e-8)
+    np.testing.assert_allclose(found.parameters["x"], wanted.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["levenberg-marquardt", "gauss-newton", "l-bfgs", "bfgs"])
+def test_a_bound_that_holds_and_a_parameter_beside_it(method: str) -> None:
+    residuals = lambda p: jnp.array([p["a"] - 3, p["b"] - 1, p["a"] * p["b"] - 2])  # noqa: E731
+    found = fd.invert(residuals, dict(a=0.5, b=0.5), bounds=dict(a=(0, 1)), method=method)
+    assert found.converged
+    np.testing.assert_allclose([found.parameters["a"], found.parameters["b"]], [1.0, 1.5], atol=1e-6)
+    np.testing.assert_allclose(found.loss, 2.25, rtol=1e-8)
+
+
+def test_a_parameter_that_was_put_at_its_bound_leaves_it_again() -> None:
+    """A narrow valley along the bound first, and away from it in the end."""
+
+    def residuals(p: Any) -> Any:
+        return jnp.array([1e-2 * (p["a"] - 0.6), 10 * (p["a"] - 1 + 0.4 * jnp.tanh(p["b"])), p["b"] - 8.0])
+
+    found = fd.invert(residuals, dict(a=0.9, b=0.0), bounds=dict(a=(0, 1)))
+    assert found.converged and 0.599 < found.parameters["a"] < 0.601
+    assert found.loss < 1e-6
+
+
+def test_a_diffusivity_that_wants_to_be_smaller_than_its_bound() -> None:
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=21), x=fd.Axis(0.0, 1.0, num=12))
+    u = fd.Field("u", grid)
+    u[...] = fd.rate(lambda u, k, s: k * fd.schemes.laplacian(u) + s)
+    u[0] = lambda x: jnp.sin(jnp.pi * x)
+    u[dict(x=[0, -1])] = fd.boundary.Dirichlet(0.0)
+    seen = fd.solve(u, k=0.02, s=0.1)["u"][1:]
+    residuals = lambda p: fd.solve(u, k=p["k"], s=p["s"])["u"][1:] - seen  # noqa: E731
+    found = fd.invert(residuals, dict(k=0.06, s=0.0), bounds=dict(k=(0.05, 0.08)))
+    assert found.converged
+    np.testing.assert_allclose(found.parameters["k"], 0.05, rtol=1e-9)
+    alone = fd.invert(lambda p: residuals({**p, "k": 0.05}), dict(s=0.0))
+    np.testing.assert_allclose([found.parameters["s"], found.loss], [alone.parameters["s"], alone.loss], rtol=1e-7)
