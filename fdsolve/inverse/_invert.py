@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -103,13 +104,13 @@ class _Limits:
 def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: Any) -> _Limits:
     if iterations is None:
         iterations = chosen.max_iterations
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+    if isinstance(iterations, bool) or not isinstance(iterations, Integral) or iterations < 1:
         raise DeclarationError(f"max_iterations= is a whole number of at least 1, got {iterations!r}.")
     if tolerance is None:
         tolerance = space.rounding**0.6
     if isinstance(tolerance, bool | str) or not 0 < tolerance < 1:
         raise DeclarationError(f"tolerance= is a number between 0 and 1, got {tolerance!r}. Take 1e-8.")
-    return _Limits(iterations, float(tolerance))
+    return _Limits(int(iterations), float(tolerance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,11 +129,11 @@ class _Subsets:
             return cls(None, None, seed)
         if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.shape == ():
             return cls(None, given, seed)
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
             raise DeclarationError(
                 f"subsets= takes their number, or a jax.random.key(0) from which keys are drawn; got {given!r}."
             )
-        return cls(given, None, seed)
+        return cls(int(given), None, seed)
 
     @property
     def example(self) -> Any:

@@ -141,10 +141,10 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
     vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
     try:
         shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
-    except jax.errors.TracerArrayConversionError as error:
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         raise DeclarationError(
-            "The loss turns its parameters into NumPy arrays, and has no derivative there. Write it in jax.numpy; a "
-            "solution's arrays are solution['u'], without to_xarray()."
+            "The loss turns its parameters into NumPy arrays or numbers, and has no derivative there. Write it in "
+            "jax.numpy; a solution's arrays are solution['u'], without to_xarray()."
         ) from error
     leaves = jax.tree.leaves(shape)
     if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):

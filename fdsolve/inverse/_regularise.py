@@ -66,8 +66,19 @@ class Tikhonov(AbstractTerm):
     def residuals(self, parameters: Any) -> list[jax.Array]:
         array = _value(parameters, self.parameter, self.of)
         if self.prior is not None:
-            array = array - jnp.asarray(self.frame.arranged(self.prior, array.ndim), array.dtype)
+            prior = jnp.asarray(self.frame.arranged(self.prior, array.ndim), array.dtype)
+            if prior.ndim and prior.shape != array.shape:
+                raise DeclarationError(
+                    f"fd.tikhonov: prior= has shape {prior.shape}, and the parameter {array.shape}. Give one of that "
+                    f"shape, or a number."
+                )
+            array = array - prior
         lines, along = self.frame.lines(array.shape)
+        if self.order and not any(array.shape[axis] > self.order for axis in along):
+            raise DeclarationError(
+                f"fd.tikhonov: order={self.order} wants more than {self.order} values along an axis, and the parameter "
+                f"has shape {array.shape}. Take order=0."
+            )
         found = []
         for axis in along if self.order else (None,):
             change, volumes = array, lines.volumes(axis if self.order == 1 else None)

@@ -218,3 +218,20 @@ def test_undetermined_parameters_have_no_covariance():
     found = fd.invert(lambda p: p["a"] + p["b"] - jnp.ones(3), dict(a=0.1, b=0.2), method="bfgs")
     with pytest.raises(fd.FdsolveError, match="undetermined"):
         found.covariance(noise=1.0)
+
+
+def test_regularisation_that_would_count_nothing_or_does_not_fit_is_refused():
+    residuals = lambda p: p["a"] - 1.0  # noqa: E731
+    for order, shape in ((1, ()), (2, (2,))):
+        with pytest.raises(fd.DeclarationError, match=rf"order={order} wants more than {order} values.*Take order=0"):
+            fd.invert(residuals, dict(a=np.full(shape, 0.5)), regularise=fd.tikhonov(1.0, "a", order=order))
+    with pytest.raises(fd.DeclarationError, match=r"prior= has shape \(7,\), and the parameter \(4,\)"):
+        fd.invert(residuals, dict(a=np.full(4, 0.5)), regularise=fd.tikhonov(1.0, "a", order=0, prior=np.zeros(7)))
+
+
+def test_whole_numbers_of_numpy_count_and_losses_of_python_numbers_are_refused():
+    square = lambda p, k=0: (p["a"] - 1.0) ** 2  # noqa: E731
+    assert len(fd.invert(square, dict(a=0.5), max_iterations=np.int64(2)).losses) <= 3
+    assert fd.invert(square, dict(a=0.5), subsets=np.int64(3), max_iterations=4).parameters["a"] > 0.5
+    with pytest.raises(fd.DeclarationError, match="NumPy arrays or numbers"):
+        fd.invert(lambda p: float(square(p)), dict(a=0.5))
