@@ -238,9 +238,9 @@ def test_few_states_of_two_levels_with_a_record(periodic: bool, snapshots: int) 
 def counting(opened: list[int], function: Any) -> Any:
     """`Device.open` that notes for how many states there is to be room."""
 
-    def opening(self: Device, state: Any, places: int) -> Any:
+    def opening(self: Device, state: Any, places: int, *beside: Any) -> Any:
         opened.append(places)
-        return function(self, state, places)
+        return function(self, state, places, *beside)
 
     return opening
 
