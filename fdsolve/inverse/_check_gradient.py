@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ._names import named_leaves, plain
+from ..units import plain
+from ._names import named_leaves
 from ._objective import to_vector
 
 NUM_STEPS = 8

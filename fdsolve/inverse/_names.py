@@ -6,7 +6,7 @@ import jax
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..units import is_quantity, magnitude
+from ..units import is_quantity, plain
 
 ALONE = "parameter"
 """The name of a parameter that is not in a dict."""
@@ -15,11 +15,6 @@ ALONE = "parameter"
 def is_leaf(value: Any) -> bool:
     """A labelled array is one leaf, and so is a quantity."""
     return isinstance(value, xr.DataArray) or is_quantity(value)
-
-
-def plain(value: Any) -> Any:
-    """What a quantity is in its unit; anything else as it is."""
-    return magnitude(value) if is_quantity(value) else value
 
 
 def path_name(path: Any) -> str:

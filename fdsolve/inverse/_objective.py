@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
-from ..units import is_quantity
-from ._names import plain
+from ..units import is_quantity, plain
 from ._regularise import AbstractTerm
 from ._space import Space
 

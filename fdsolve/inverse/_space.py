@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..units import in_words, is_quantity, name_of, to_magnitudes, with_unit
-from ._names import is_leaf, named_leaves, plain
+from ..units import in_words, is_quantity, name_of, plain, to_magnitudes, with_unit
+from ._names import is_leaf, named_leaves
 from ._transforms import AbstractTransform, Identity, within
 
 

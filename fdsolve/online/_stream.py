@@ -11,7 +11,7 @@ from ..adjoint import check_window, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
 from ..stencil import depends_on
-from ..units import is_quantity, magnitude
+from ..units import plain
 from ._declared import Declared, declare
 from ._units import StreamUnits
 
@@ -269,9 +269,8 @@ def online(
     if isinstance(rest, dict):
         raise DeclarationError("fd.online: otherwise= takes one method.")
     units = StreamUnits({**params, **(inputs or {})})
-    own = {name: _real(name, magnitude(value) if is_quantity(value) else value) for name, value in params.items()}
-    examples = {name: magnitude(one) if is_quantity(one) else one for name, one in (inputs or {}).items()}
-    given = {name: jnp.asarray(value) for name, value in examples.items()}
+    own = {name: _real(name, plain(value)) for name, value in params.items()}
+    given = {name: jnp.asarray(plain(value)) for name, value in (inputs or {}).items()}
     declared = declare(fields, own, parameters or {}, given, stepper, solver, units)
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     following = follow(declared.update, chosen, rest)

@@ -20,6 +20,7 @@ from ._quantities import is_unit as is_unit
 from ._quantities import magnitude as magnitude
 from ._quantities import measure_of as measure_of
 from ._quantities import name_of as name_of
+from ._quantities import plain as plain
 from ._quantities import quantity as quantity
 from ._quantities import scaled as scaled
 from ._quantities import to_magnitudes as to_magnitudes

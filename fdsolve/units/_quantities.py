@@ -70,6 +70,11 @@ def magnitude(value: Any) -> Any:
     return (found if isinstance(found, jax.Array) else np.asarray(found)).astype(jnp.result_type(float))
 
 
+def plain(value: Any) -> Any:
+    """What a quantity is in its unit; anything else as it is."""
+    return magnitude(value) if is_quantity(value) else value
+
+
 def scaled(number: Any, factor: float) -> Any:
     """A number or array times a factor, in its own precision; untouched where that is 1."""
     if factor == 1.0:
