@@ -26,7 +26,8 @@ class Run:
     alone. `begin(operands)` is the carry at the first level, `step(operands, carry, number)` that at level `number`
     from the one before, up to level `last`. `score(carry, number, cotangents)` is ⟨cotangents, what the run keeps of
     this level⟩, `look(carry)` all of a level that can be kept. `records`: whether something is written down on the
-    way that only the whole run knows; `known`: the leaves of the operands, None for those that are traced.
+    way that only the whole run knows. `once(operands)` holds once what the operands hold more than once (a coefficient
+    beyond an end), `spread` puts it back; `known`: the leaves of that, None for those that are traced.
     """
 
     quick: Callable[[Any], Any]
@@ -37,6 +38,8 @@ class Run:
     last: int
     look: Callable[[Any], Any]
     records: bool = False
+    once: Callable[[Any], Any] = lambda operands: operands
+    spread: Callable[[Any], Any] = lambda operands: operands
     known: tuple[Any, ...] = ()
 
 
@@ -54,7 +57,11 @@ class AbstractWhole(AbstractAdjoint):
     def whole(self, run: Run, operands: Any) -> Any:
         """All that the run gives, with this adjoint's derivative."""
         leaves, form = jax.tree.flatten(operands)
-        run = replace(run, known=tuple(None if isinstance(leaf, Tracer) else leaf for leaf in leaves))
+        traced = [isinstance(leaf, Tracer) for leaf in leaves]
+        with jax.ensure_compile_time_eval():
+            held = [jnp.zeros(one.shape, one.dtype) if t else one for one, t in zip(leaves, traced, strict=True)]
+            known = jax.tree.leaves(run.once(form.unflatten(held)))
+        run = replace(run, known=tuple(None if t else one for one, t in zip(known, traced, strict=True)))
         out_form = shapes_of(run.plain, operands)[1]
         return out_form.unflatten(_whole(_Static(self, run, form, out_form), leaves))
 
@@ -62,7 +69,7 @@ class AbstractWhole(AbstractAdjoint):
     def pull(self, run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, cotangents: Any) -> list[Any]:
         """The cotangents of the leaves `moving` from those of all that the run gives.
 
-        `join(leaves)` is the tree of operands.
+        `join(leaves)` is the tree of operands; leaves hold nothing more than once.
         """
 
 
@@ -72,6 +79,13 @@ class _Static:
     run: Run
     form: Any
     out_form: Any
+
+    def once(self, leaves: Sequence[Any]) -> list[Any]:
+        return jax.tree.leaves(self.run.once(self.form.unflatten(leaves)))
+
+    def join(self, leaves: Sequence[Any]) -> Any:
+        """The operands whose leaves, each entry once, are these."""
+        return self.run.spread(self.form.unflatten(leaves))
 
 
 @own_derivative
@@ -97,7 +111,13 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
     def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         given = dict(zip(inexact, cotangents, strict=True))
         none = [given.get(k, np.zeros(one.shape, jax.dtypes.float0)) for k, one in enumerate(out)]
-        return static.adjoint.pull(static.run, kept, moving, static.form.unflatten, static.out_form.unflatten(none))
+        found = static.adjoint.pull(static.run, static.once(kept), moving, static.join, static.out_form.unflatten(none))
+
+        def taken(*own: Any) -> list[Any]:
+            whole = static.once(replaced(kept, moving, own))
+            return [whole[k] for k in moving]
+
+        return list(jax.vjp(taken, *(kept[k] for k in moving))[1](found))
 
     like = [out[k] for k in inexact]
     found = iter(linear_map(forward, backward, leaves, [along[k] for k in moving], like))

@@ -45,6 +45,7 @@ from ._stability import main_pieces as main_pieces
 from ._stability import varies as varies
 from ._stability import weight_function as weight_function
 from ._store import Extent as Extent
+from ._store import taken as taken
 from ._structure import Array as Array
 from ._structure import PhaseStructure as PhaseStructure
 from ._structure import Segment as Segment

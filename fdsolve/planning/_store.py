@@ -18,14 +18,17 @@ MAX_PARTS = 16
 """Slices that are put together sooner than entries are gathered."""
 Builder = Callable[[tuple[int, ...], tuple[int, ...]], Any]
 """Makes an array over the entities start … stop − 1 of each of its axes."""
+Entries = Callable[[tuple[int, ...], tuple[int, ...]], list[np.ndarray | None]]
+"""Which entries of what was given these entities have, axis by axis; None along time."""
 
 
 @dataclass
 class Profile:
-    """An array labelled by axes, made once it is known which entities are read."""
+    """An array labelled by axes, made once it is known which entities are read; `entries`: of which it is made."""
 
     axes: tuple[str, ...]
     build: Builder
+    entries: Entries | None = None
     start: list[int] | None = None
     stop: list[int] | None = None
 
@@ -35,6 +38,15 @@ class Profile:
             self.start, self.stop = list(start), list(stop)
         self.start = [min(a, b) for a, b in zip(self.start, start, strict=True)]
         self.stop = [max(a, b) for a, b in zip(self.stop, stop, strict=True)]
+
+    @property
+    def repeats(self) -> tuple[np.ndarray | None, ...] | None:
+        """What `entries` says of all that is read, where some entry is read as more than one entity; None elsewhere."""
+        if self.entries is None or self.start is None or self.stop is None:
+            return None
+        found = self.entries(tuple(self.start), tuple(self.stop))
+        again = [None if one is None or len(np.unique(one)) == len(one) else one for one in found]
+        return tuple(again) if any(one is not None for one in again) else None
 
 
 @dataclass
@@ -51,17 +63,22 @@ class Store:
         """Adds an array over the whole of its axes; beyond walls it is mirrored, on periodic axes it repeats."""
         array = jnp.asarray(array)
 
+        def entries(start: tuple[int, ...], stop: tuple[int, ...]) -> list[np.ndarray | None]:
+            ranges = zip(axes, start, stop, strict=True)
+            return [
+                None if axis == self.grid.time_name else self._mirrored(axis, axis in faces, *r) for axis, *r in ranges
+            ]
+
         def build(start: tuple[int, ...], stop: tuple[int, ...]) -> Any:
             result = array
-            for position, axis in enumerate(axes):
-                if axis == self.grid.time_name:
-                    result = result[start[position] : stop[position]] if position == 0 else result
-                    continue
-                index = self._mirrored(axis, axis in faces, start[position], stop[position])
-                result = _taken(result, index, position)
+            for position, index in enumerate(entries(start, stop)):
+                if index is not None:
+                    result = taken(result, index, position)
+                elif position == 0:
+                    result = result[start[position] : stop[position]]
             return result
 
-        self.profiles[name] = Profile(axes, build)
+        self.profiles[name] = Profile(axes, build, entries)
 
     def _mirrored(self, axis: str, face: bool, start: int, stop: int) -> np.ndarray:
         owner, index = self.grid.space_axis(axis), np.arange(start, stop)
@@ -100,7 +117,7 @@ class Store:
         return build
 
 
-def _taken(array: Any, index: np.ndarray, axis: int) -> Any:
+def taken(array: Any, index: np.ndarray, axis: int) -> Any:
     """The entries of an array along an axis, cut out run by run: slices, unlike a gather, are cheap to transpose."""
     if np.array_equal(index, np.arange(array.shape[axis])):
         return array

@@ -1,6 +1,6 @@
 """One step of a plan as a pure function of its operands, and a whole run as such."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from jax import lax
 from ..adjoint import Run, pairing
 from ..errors import PlanningError
 from ..kernels import Arrays
-from ..planning import Structure
+from ..planning import Structure, taken
 from ._march import Carry, after_first, begin, finish, make_ready, marcher
 from ._shown import interiors
 
@@ -42,8 +42,11 @@ def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
     return step
 
 
-def make_run(structure: Structure, axes: tuple[str, ...]) -> Run:
-    """A whole run, for adjoints that act on it. Raises PlanningError where a save keeps parts of levels."""
+def make_run(structure: Structure, axes: tuple[str, ...], repeats: Mapping[str, Sequence[np.ndarray | None]]) -> Run:
+    """A whole run, for adjoints that act on it; `repeats` says which labelled arrays hold entries more than once.
+
+    Raises PlanningError where a save keeps parts of levels.
+    """
     if structure.showing is not None:
         raise PlanningError(
             "Forward and Online differentiate whole levels, and this save keeps parts or means of them. Take those "
@@ -57,6 +60,15 @@ def make_run(structure: Structure, axes: tuple[str, ...]) -> Run:
     last = structure.segments[-1].stop - 1
     slots = np.full(last + 1, -1, np.int32)
     slots[list(structure.saved_levels)] = np.arange(len(structure.saved_levels))
+
+    once: dict[str, list[Any]] = {name: [] for name in repeats}
+    spread: dict[str, list[Any]] = {name: [] for name in repeats}
+    for name, entries in ((name, one) for name, along in repeats.items() for one in along):
+        first, again = (
+            (None, None) if entries is None else np.unique(entries, return_index=True, return_inverse=True)[1:]
+        )
+        once[name].append(first)
+        spread[name].append(again)
 
     def score(carry: Carry, number: Any, cotangents: Any) -> Any:
         history, at_last = cotangents[:2]
@@ -76,4 +88,16 @@ def make_run(structure: Structure, axes: tuple[str, ...]) -> Run:
         last,
         lambda carry: interiors(structure, carry[0]),
         structure.recording is not None,
+        partial(_taken_from, once),
+        partial(_taken_from, spread),
     )
+
+
+def _taken_from(indices: Mapping[str, Sequence[np.ndarray | None]], arrays: Arrays) -> Arrays:
+    """The operands, of whose labelled arrays some are taken entry by entry along axes."""
+    found = dict(arrays.profiles)
+    for name, along in indices.items():
+        for axis, index in enumerate(along):
+            if index is not None:
+                found[name] = taken(found[name], index, axis)
+    return replace(arrays, profiles=found)

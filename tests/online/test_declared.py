@@ -103,6 +103,48 @@ def test_a_field_of_coefficients_within_patterns() -> None:
     for step in range(1, 7):
         near = stream.step(float(step == 6)).gradient["k"]
     close(np.linalg.norm(near - exact) / np.linalg.norm(exact), 0.1875884, 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fd.FdsolveWarning)
+        solved = [loss(fd.adjoint.Online("snap", n=n))(KAPPA)[1] for n in range(1, 7)]
+    errors = [np.linalg.norm(one - exact) / np.linalg.norm(exact) for one in solved]
+    close(errors[:5], [0.6182627, 0.1875884, 2.629776e-2, 1.830538e-3, 5.138414e-5], 2e-7)
+    assert errors[5] < 1e-14
+    close(solved[1], near, 1e-12)
+
+
+def in_a_layer(periodic: bool) -> fd.Field:
+    """Two dimensions, a coefficient read round a periodic end and mirrored at a wall, and one that comes with time."""
+    axes = dict(x=fd.Axis(0.0, 1.0, num=5), y=fd.Axis(0.0, 1.0, num=6, periodic=periodic, cells=True))
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.02, num=5), **axes))
+    u[...] = fd.rate(lambda u, k, q: fd.schemes.divergence(k, u) + q)
+    if not periodic:
+        u[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
+    u[dict(x=[0, -1])] = 1.0
+    u[0] = lambda x, y: jnp.sin(3 * x) * jnp.cos(2 * y)
+    return u
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("method", [SnAp(2), SnAp(9), DRTRL(), PPProp(0.5, 0.5)])
+def test_solves_follow_the_parameters_themselves(method: Any, periodic: bool) -> None:
+    """What a coefficient has beyond an end is no entry of its own: `fd.online` gives the same."""
+    k, q = (1 + 0.1 * np.random.default_rng(seed).standard_normal((5, 6)) for seed in (0, 1))
+    declared = dict(save=fd.final(), stepper=fd.schemes.Euler(), adjoint=fd.adjoint.Online(method))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fd.FdsolveWarning)
+        found = jax.grad(lambda k: half_square(fd.solve(in_a_layer(periodic), k=k, q=q, **declared)["u"]))(k)
+        stream = fd.online(
+            in_a_layer(periodic),
+            dict(k=k),
+            loss=lambda state, last: last * half_square(state["u"]),
+            method=method,
+            stepper=fd.schemes.Euler(),
+            parameters=dict(q=q),
+        )
+    for step in range(1, 5):
+        wanted = stream.step(float(step == 4)).gradient["k"]
+    assert np.abs(wanted).max() > 0
+    close(found, wanted)
 
 
 def streamed(method: Any, **options: Any) -> Any:
