@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
 from ..units import plain
 from ._names import named_leaves
@@ -94,12 +96,14 @@ def check_gradient(
     """
     point = _Point.of(loss, at)
     size = point.bytes
-    limits = (SLOPE[size] if slope is None else float(slope), MATCH[size] if match is None else float(match))
+    limits = (_positive("slope", slope, SLOPE[size]), _positive("match", match, MATCH[size]))
     each = isinstance(directions, str) and directions == EACH
-    if not each and (isinstance(directions, bool) or not isinstance(directions, int) or directions < 1):
+    if not each and (isinstance(directions, bool) or not isinstance(directions, Integral) or directions < 1):
         raise DeclarationError(f'directions= is a whole number of at least 1, or "{EACH}", got {directions!r}.')
-    first = float(step) if step is not None else {8: 0.1, 4: 0.5}[size]
-    draw, count = np.random.default_rng(seed), len(point.leaves) if each else int(directions)
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise DeclarationError(f"seed= is a whole number, 0 or more, got {seed!r}.")
+    first = _positive("step", step, {8: 0.1, 4: 0.5}[size])
+    draw, count = np.random.default_rng(int(seed)), len(point.leaves) if each else int(directions)
     vectors = draw.standard_normal((count, point.vector.size)) * point.sizes
     duals = draw.standard_normal((count, point.shape.size))
     if each:
@@ -123,6 +127,15 @@ def check_gradient(
         others = point.measure(around[again], duals[again], first * 0.5 ** np.arange(NUM_STEPS))
         rows += judge(others, [f"{along[k]} where f does not bend" for k in again])
     return GradientTable(tuple(rows), (*point.explain(bent), *_silent(point, measured)))
+
+
+def _positive(name: str, given: Any, default: float) -> float:
+    """An option that is a positive number; `default` where it is not given."""
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not 0 < given < np.inf:
+        raise DeclarationError(f"{name}= is a positive number, got {given!r}. Take {name}={default:g}.")
+    return float(given)
 
 
 def _silent(point: "_Point", measured: "list[_Measured]") -> list[str]:
@@ -173,6 +186,11 @@ class _Point:
     def of(cls, loss: Any, at: Any) -> "_Point":
         if not callable(loss):
             raise DeclarationError(f"fd.check_gradient takes a function first, got {type(loss).__name__}.")
+        if not takes(loss, 1):
+            raise DeclarationError(
+                "fd.check_gradient takes a function of one argument, a pytree like `at`. Put several parameters into a "
+                "dict, or fix the others: fd.check_gradient(lambda p: loss(p, data), at)."
+            )
         leaves = {name: jnp.asarray(plain(leaf)) for name, leaf in named_leaves(at).items()}
         structure = jax.tree.structure(at)
         for name, leaf in leaves.items():
@@ -191,7 +209,7 @@ class _Point:
                 vector[end - size : end].reshape(shape).astype(kind)
                 for end, (shape, kind, size) in zip(ends, kinds, strict=True)
             ]
-            return to_vector(loss(jax.tree.unflatten(structure, parts)), dtype)
+            return to_vector(check_arrays(loss(jax.tree.unflatten(structure, parts)), "The function"), dtype)
 
         vector = jnp.concatenate([jnp.ravel(leaf).astype(dtype) for leaf in leaves.values()])
         roots = [float(np.sqrt(np.mean(np.square(np.asarray(leaf, float))))) or 1.0 for leaf in leaves.values()]
@@ -201,13 +219,17 @@ class _Point:
             for name, leaf in leaves.items()
             for k in range(leaf.size)
         )
+        with traced_by_jax("The function"):
+            shape = jax.eval_shape(function, vector)
+        if not shape.size:
+            raise DeclarationError("The function returns nothing; a real scalar, or arrays of residuals, is wanted.")
         return cls(
             jax.jit(function),  # seen by Python once, however it is differentiated
             vector,
             sizes,
             names,
             {k: leaf.size for k, leaf in leaves.items()},
-            jax.eval_shape(function, vector),
+            shape,
         )
 
     def measure(self, vectors: np.ndarray, duals: np.ndarray, steps: np.ndarray) -> list[_Measured]:

@@ -1,6 +1,5 @@
 """What is minimised: a loss, or residuals, of the parameters, with terms of regularisation."""
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
 from ..units import is_quantity, plain
 from ._regularise import AbstractTerm
@@ -130,21 +130,23 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
             f"fd.invert takes a function of the parameters first, got {type(function).__name__}. Write "
             f"fd.invert(lambda p: fd.misfit(fd.solve(u, kappa=p['kappa']), observations), dict(kappa=0.1))."
         )
-    if subset is not None and not _takes_two(function):
+    if subset is not None and not takes(function, 2):
         raise DeclarationError(
             "With subsets= the loss takes two arguments, the parameters and which subset: def loss(parameters, k)."
         )
+    if subset is None and not takes(function, 1):
+        raise DeclarationError(
+            "The loss takes one argument, a pytree like `initial`: def loss(parameters). Where it also takes which "
+            "subset of the data counts, say how many there are: subsets=8."
+        )
     # One pass through Python for the checks and the method; a loss or residuals with units count in these.
-    traced = jax.jit(lambda *given: jax.tree.map(plain, function(*given), is_leaf=is_quantity))
+    traced = jax.jit(
+        lambda *given: check_arrays(jax.tree.map(plain, function(*given), is_leaf=is_quantity), "The loss")
+    )
     bare = Objective(space, traced, terms, False)
     vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
-    try:
+    with traced_by_jax("The loss"):
         shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
-    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
-        raise DeclarationError(
-            "The loss turns its parameters into NumPy arrays or numbers, and has no derivative there. Write it in "
-            "jax.numpy; a solution's arrays are solution['u'], without to_xarray()."
-        ) from error
     leaves = jax.tree.leaves(shape)
     if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
         got = ", ".join(str(leaf.dtype) for leaf in leaves) or "nothing"
@@ -153,16 +155,6 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
         raise DeclarationError("The loss is complex; a loss is a real number: take its abs()**2.")
     found = Objective(space, traced, terms, not is_scalar(shape))
     return replace(found, compiled=jax.jit(found.linearise)) if found.is_least_squares else found
-
-
-def _takes_two(function: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(function).bind(None, None)
-    except TypeError:
-        return False
-    except ValueError:  # a function that does not tell
-        return True
-    return True
 
 
 def check_start(objective: Objective, vector: jax.Array, subset: Any, dense: bool) -> tuple[float, np.ndarray]:

@@ -171,6 +171,8 @@ def _coordinates(
             f"points. Give it: observations.assign_coords({line.name}=...)."
         )
     values = np.ravel(np.asarray(variable.set_dims(sizes).values))[kept]
+    if values.dtype.kind == "m":
+        values = _since_start(values, line, grid, what)
     if values.dtype.kind in "MOUS":
         if line.name != grid.time_name or grid.time is None:
             raise DeclarationError(f"{what}: the coordinate `{line.name}` is numbers, got dtype {values.dtype}.")
@@ -180,3 +182,14 @@ def _coordinates(
     if not np.isfinite(values).all():
         raise DeclarationError(f"{what}: the coordinate `{line.name}` is not finite where there are observations.")
     return values, text
+
+
+def _since_start(values: np.ndarray, line: Along, grid: Grid, what: str) -> np.ndarray:
+    """Times after time 0 as datetimes."""
+    if line.name != grid.time_name or grid.time is None or grid.time.since is None:
+        raise DeclarationError(
+            f"{what}: the coordinate `{line.name}` is numbers, got dtype {values.dtype}. Divide it by the unit of the "
+            f"axis, as in times / np.timedelta64(1, 's')"
+            + (", or give the Time `since=`." if line.name == grid.time_name else ".")
+        )
+    return grid.time.since + values

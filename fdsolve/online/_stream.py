@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from .._losses import takes
 from ..adjoint import check_window, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
@@ -264,7 +266,16 @@ def online(
             raise DeclarationError(f"fd.online: {name}= takes a dict by name, got {value!r}.")
     if not callable(loss):
         raise DeclarationError(f"fd.online: loss= takes a function of (state, data), got {loss!r}.")
-    chosen = make_method(method, options, "fd.online")
+    if not takes(loss, 2):
+        raise DeclarationError(
+            "fd.online: loss= takes two arguments, the fields after a step and its data: def loss(state, data)."
+        )
+    try:
+        chosen = make_method(method, options, "fd.online")
+    except DeclarationError as error:
+        if not options:
+            raise
+        raise DeclarationError(f"{error} Parameters of rules that stay go into parameters=dict(...).") from None
     rest = None if otherwise is None else make_method(otherwise, {}, "fd.online, otherwise=")
     if isinstance(rest, dict):
         raise DeclarationError("fd.online: otherwise= takes one method.")
@@ -275,7 +286,7 @@ def online(
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     following = follow(declared.update, chosen, rest)
     warn_if_inexact(following)
-    measure = units.measure(lambda carry, data: loss(declared.look(carry), data))
+    measure = units.measure(lambda carry, data: _read(loss, declared.look(carry), data))
     follower = Follower(following, measure, check_window(window, "fd.online"))
     return Stream(declared, follower, given, own)
 
@@ -288,4 +299,17 @@ def _real(name: str, value: Any) -> jax.Array:
             f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "
             f"{array.dtype}. Give it as a float, such as {name}=1.0, or among parameters=dict(...)."
         )
+    if not isinstance(array, Tracer) and not np.isfinite(np.asarray(array)).all():
+        raise DeclarationError(f"fd.online: the parameter `{name}` is not finite; every gradient would be nan.")
     return array
+
+
+def _read(loss: Callable[[Any, Any], Any], state: Mapping[str, Any], data: Any) -> Any:
+    """The loss of a state and data. Raises DeclarationError for names that neither has."""
+    try:
+        return loss(state, data)
+    except KeyError as error:
+        has = f", the data {', '.join(map(str, data)) or 'nothing'}" if isinstance(data, Mapping) else ""
+        raise DeclarationError(
+            f"fd.online: the loss reads {error.args[0]!r}; the state has {', '.join(state)}{has}."
+        ) from error

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._losses import check_arrays, traced_by_jax
 from ..errors import DeclarationError
 from ..planning import Plan
 from ..units import is_quantity, magnitude, name_of, quantity, to_magnitudes, with_unit
@@ -44,7 +45,8 @@ class StreamUnits:
         """A loss as a plain number; its unit is kept. Raises DeclarationError where it is not one real number."""
 
         def plain(state: Any, data: Any) -> jax.Array:
-            value = loss(state, data)
+            with traced_by_jax("fd.online: the loss"):
+                value = check_arrays(loss(state, data), "fd.online: the loss")
             if is_quantity(value):
                 self._loss, value = value.unit, magnitude(value)
             number = jnp.asarray(value)

@@ -57,6 +57,25 @@ def test_integers_and_undefined_values_are_refused():
         fd.check_gradient(lambda p: jnp.log(p), -1.0)
 
 
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (lambda p: float(p) ** 2, {}, "The function turns its parameters into NumPy arrays or numbers"),
+        (lambda p: "much", {}, "The function returns a str; a real scalar, or arrays"),
+        (lambda p: None, {}, "The function returns nothing"),
+        (lambda p, k: p * k, {}, "a function of one argument"),
+        (lambda p: p**2, dict(step=-1.0), "step= is a positive number, got -1.0"),
+        (lambda p: p**2, dict(step="small"), "step= is a positive number, got 'small'"),
+        (lambda p: p**2, dict(match=0.0), "match= is a positive number"),
+        (lambda p: p**2, dict(seed="one"), "seed= is a whole number"),
+        (lambda p: p**2, dict(directions=0), "directions= is a whole number of at least 1"),
+    ],
+)
+def test_wrong_use_is_told(function, options, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.check_gradient(function, 1.5, **options)
+
+
 def test_parameters_that_do_not_count_are_told():
     table = fd.check_gradient(lambda p: p["a"] ** 2 + 0 * p["c"], dict(a=1.0, b=jnp.ones(2), c=2.0))
     assert table and "The gradient by b, c is zero: f does not depend on it" in repr(table)

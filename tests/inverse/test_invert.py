@@ -197,6 +197,13 @@ WRONG = [
     (lambda p: jnp.log(-p["size"]), dict(size=1.0), {}, "loss at the initial parameters is nan"),
     (lambda p: jnp.sqrt(p["size"] - p["size"]), dict(size=1.0), {}, "by `size` is not finite"),
     (lambda p: np.asarray(p["size"]), dict(size=1.0), {}, "into NumPy arrays"),
+    (lambda p, k: p["size"] * k, dict(size=1.0), {}, "takes one argument.*subsets=8"),
+    (
+        lambda p: "small",
+        dict(size=1.0),
+        {},
+        "returns a str; a real scalar, or arrays of residuals, is wanted",
+    ),
 ]
 
 

@@ -38,6 +38,8 @@ def test_points_grids_dates_and_missing_values(solution, points):
     assert fd.misfit(solution, points).shape == (29,)
     np.testing.assert_allclose(fd.misfit(solution, points), 0, atol=1e-14)
     np.testing.assert_allclose(fd.misfit(solution, points + 0.5, weight=4.0), -2.0, rtol=1e-12)
+    after = points.assign_coords(t=("p", (points.t.values * 3600e9).astype("timedelta64[ns]")))
+    np.testing.assert_allclose(fd.misfit(solution, after), 0, atol=1e-9)
     np.testing.assert_allclose(fd.misfit(solution, solution.to_xarray()), 0, atol=1e-14)  # all of it, by dates
     beyond = points.assign_coords(y=points.y + 3.0)  # round the periodic axis
     np.testing.assert_allclose(fd.misfit(solution, beyond), 0, atol=1e-13)
@@ -61,6 +63,11 @@ WRONG = [
         "axis `t`, where the solution has 2016-06-01 to 2016-06-01T04:00; the first at 2016-07-01. Leave",
     ),
     (lambda o: o.drop_vars("x"), {}, "no coordinate `x`"),
+    (
+        lambda o: o.assign_coords(x=("p", np.arange(30).astype("timedelta64[s]"))),
+        {},
+        r"`x` is numbers, got dtype timedelta64\[s\]. Divide it by the unit of the axis",
+    ),
     (lambda o: o * np.nan, {}, "no observations"),
     (lambda o: o + np.inf, {}, "29 observations are infinite"),
     (lambda o: xr.Dataset(dict(v=o)), {}, "hold `v`, and the fields are `u`"),

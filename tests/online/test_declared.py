@@ -351,6 +351,18 @@ def test_a_loss_that_is_no_number_is_refused() -> None:
     stream = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: state["u"] ** 2)
     with pytest.raises(fd.DeclarationError, match=r"gives one real number, and this gives float64 of shape \(8,\)"):
         stream.step()
+    stream = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: jnp.sum(state["v"] ** 2))
+    with pytest.raises(fd.DeclarationError, match=r"the loss reads 'v'; the state has u, the data q\."):
+        stream.step(dict(q=1.0))
+    with pytest.raises(fd.DeclarationError, match="takes two arguments, the fields after a step and its data"):
+        fd.online(heat(), dict(nu=0.2), loss=lambda state: jnp.sum(state["u"] ** 2))
+
+
+def test_parameters_that_are_no_numbers_or_in_the_wrong_place_are_told() -> None:
+    with pytest.raises(fd.DeclarationError, match="the parameter `nu` is not finite"):
+        fd.online(heat(), dict(nu=np.nan), loss=lambda state, data: jnp.sum(state["u"] ** 2))
+    with pytest.raises(fd.DeclarationError, match=r"got X=\. Parameters of rules that stay go into parameters=dict"):
+        fd.online(learned(), dict(K=np.ones(3)), X=np.zeros(10), loss=lambda state, data: jnp.sum(state["u"] ** 2))
 
 
 @pytest.mark.parametrize("adjoint", [fd.adjoint.Forward(), fd.adjoint.Online("snap", n=2)], ids=str)

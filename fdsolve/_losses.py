@@ -1,0 +1,47 @@
+"""Functions of the user that are differentiated: how many arguments they take, and what they must not do."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .errors import DeclarationError
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function takes so many arguments; true where it does not tell."""
+    try:
+        inspect.signature(function).bind(*(None,) * count)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+@contextmanager
+def traced_by_jax(what: str) -> Iterator[None]:
+    """Tells whose function turned traced values into numbers. Raises DeclarationError."""
+    try:
+        yield
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise DeclarationError(
+            f"{what} turns its parameters into NumPy arrays or numbers, and has no derivative there. Write it in "
+            f"jax.numpy; a solution's arrays are solution['u'], without to_xarray()."
+        ) from error
+
+
+def check_arrays(value: Any, what: str) -> Any:
+    """What a function returned, where that is a pytree of arrays. Raises DeclarationError, and says what to return."""
+    for leaf in jax.tree.leaves(value):
+        try:
+            jnp.result_type(leaf)
+        except TypeError:
+            raise DeclarationError(
+                f"{what} returns a {type(leaf).__name__}; a real scalar, or arrays of residuals, is wanted: "
+                f"fd.misfit(solution, observations), or jnp.sum(solution['u'] ** 2)."
+            ) from None
+    return value
