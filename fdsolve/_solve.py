@@ -139,7 +139,7 @@ def _finish(made: Plan, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> 
     """The rest of a run, or all of it by an adjoint that acts on whole runs."""
     adjoint = made.structure.adjoint
     if isinstance(adjoint, AbstractWhole) and made.problem.scope.grid.time is not None:
-        return adjoint.whole(make_run(made.structure, axes, made.repeats), arrays)
+        return adjoint.whole(make_run(made.structure, axes, made.problem.store.repeats), arrays)
     return finish(made.structure, axes, arrays, carry)
 
 

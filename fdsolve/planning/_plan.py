@@ -82,12 +82,6 @@ class Plan:
         return self.assembly.unknowns(self)
 
     @property
-    def repeats(self) -> dict[str, tuple[np.ndarray | None, ...]]:
-        """Of the labelled arrays that hold entries more than once, beyond ends: which entry each is, axis by axis."""
-        found = {name: profile.repeats for name, profile in self.problem.store.profiles.items()}
-        return {name: one for name, one in found.items() if one is not None}
-
-    @property
     def bytes_saved(self) -> int:
         """Bytes of the saved history."""
         return bytes_of(self.structure.showing, self.structure.declared) * len(self.structure.saved_levels)

@@ -80,6 +80,12 @@ class Store:
 
         self.profiles[name] = Profile(axes, build, entries)
 
+    @property
+    def repeats(self) -> dict[str, tuple[np.ndarray | None, ...]]:
+        """Of the labelled arrays that hold entries more than once, beyond ends: which entry each is, axis by axis."""
+        found = {name: profile.repeats for name, profile in self.profiles.items()}
+        return {name: one for name, one in found.items() if one is not None}
+
     def _mirrored(self, axis: str, face: bool, start: int, stop: int) -> np.ndarray:
         owner, index = self.grid.space_axis(axis), np.arange(start, stop)
         size = owner.size(face)

@@ -64,11 +64,9 @@ def make_run(structure: Structure, axes: tuple[str, ...], repeats: Mapping[str, 
     once: dict[str, list[Any]] = {name: [] for name in repeats}
     spread: dict[str, list[Any]] = {name: [] for name in repeats}
     for name, entries in ((name, one) for name, along in repeats.items() for one in along):
-        first, again = (
-            (None, None) if entries is None else np.unique(entries, return_index=True, return_inverse=True)[1:]
-        )
-        once[name].append(first)
-        spread[name].append(again)
+        found = (None,) * 3 if entries is None else np.unique(entries, return_index=True, return_inverse=True)
+        once[name].append(found[1])
+        spread[name].append(found[2])
 
     def score(carry: Carry, number: Any, cotangents: Any) -> Any:
         history, at_last = cotangents[:2]
