@@ -95,7 +95,7 @@ class Block:
             def ahead(i: Any, held: Any) -> Any:
                 k, (here, *others) = jnp.asarray(steps - 1 - i, level.dtype), held
                 found = self._pull(self.step, here, level + k, *others)
-                before = jnp.maximum(k - 1, 0) + _none_after(found, k.dtype)
+                before = jnp.maximum(k - 1, 0) + none_after(found, k.dtype)
                 return places.get(buffer, before, here)[1], *found
 
             if rooms is None:
@@ -139,7 +139,7 @@ def _from_none(count: Any) -> tuple[Any, Any]:
     return (0, count) if isinstance(count, int) else (jnp.zeros_like(count), count)
 
 
-def _none_after(tree: Any, dtype: Any) -> Any:
+def none_after(tree: Any, dtype: Any) -> Any:
     """Zero, known when all arrays are: what is read then may lie where they were read from, without a copy."""
     arrays = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
     return sum((x[(0,) * x.ndim].real > jnp.inf).astype(dtype) for x in arrays if x.size)

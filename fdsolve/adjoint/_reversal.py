@@ -12,9 +12,9 @@ from jax import lax
 
 from .._own_derivative import num_shots, own_derivative
 from .._tangents import moves, replaced
-from ..kernels import linear_map
+from ..kernels import fresh_arrays, linear_map
 from ._base import March, Step, nearness, plain
-from ._block import Back, Block, longest_unrolled, rooms_of
+from ._block import Back, Block, longest_unrolled, none_after, rooms_of
 from ._fit import Cut, cut_steps
 from ._legs import Legs
 from ._storage import AbstractStorage, Device
@@ -266,8 +266,9 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
             places, state = legs.run(places, way)
         steps = length if steps is None else steps
         moved = back_through(steps)(state, legs.start + begin * cut.block, steps, *moved)
-        if task.unrolled:  # where the next block begins is taken out of the buffer before its turn
-            places, state = legs.run(places, way)
+        if task.unrolled:  # the state before the next block is taken out of the buffer before its turn
+            late = none_after(moved[1:], legs.start.dtype)
+            places, state = legs.run(places, jax.tree.map(lambda number: number + late, way))
         return (places if changing else (), state if task.unrolled else (), *moved), None
 
     first, entries = legs.entries(task.unrolled)
@@ -294,7 +295,8 @@ def _way_back(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> t
     block, cut, rooms = Block(task.step, task.quick, consts, of_consts), task.cut, rooms_of(task.quick)
     if task.unrolled:
         assert rooms is not None
-        return True, block.unrolled, [rooms.fresh(carry) for _ in range(cut.block - 1)]
+        leaves, form = jax.tree.flatten(jax.eval_shape(lambda: [rooms.fresh(carry)] * (cut.block - 1)))
+        return True, block.unrolled, form.unflatten(fresh_arrays(leaves, jax.tree.leaves(carry)[0], blank=True))
     if _pulls_whole_blocks(task, own, of_consts):
         return True, partial(block.whole, near=task.near), ()
     return False, lambda _: block.looped(), Device().open(carry, cut.block) if cut.block > 1 else ()

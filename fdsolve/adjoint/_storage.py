@@ -9,8 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..errors import DeclarationError
+from ..kernels import fresh_arrays
 
 State = Any
+WORKING = 2
+"""States' worth of arrays that lie beside kept states while they are computed."""
 Room = Any
 """What stands for the places of the states in a program: arrays, or numbers that order the calls of the host."""
 
@@ -23,7 +26,10 @@ class AbstractStorage(ABC):
 
     @abstractmethod
     def open(self, state: State, places: int, beside: Any = ()) -> Room:
-        """Room for so many states such as this one; what is to come depends on arrays `beside` it too."""
+        """Room for so many states such as this one; what is to come depends on arrays `beside` it too.
+
+        What is in it means nothing until it is put there.
+        """
 
     @abstractmethod
     def put(self, room: Room, place: Any, state: State) -> Room:
@@ -47,7 +53,11 @@ class Device(AbstractStorage):
     """States as they are, on the device: the default, exact."""
 
     def open(self, state: State, places: int, beside: Any = ()) -> Room:
-        return jax.tree.map(lambda x: jnp.zeros((places, *jnp.shape(x)), jnp.result_type(x)), state)
+        leaves, form = jax.tree.flatten(state)
+        like = [jax.ShapeDtypeStruct((places, *jnp.shape(x)), jnp.result_type(x)) for x in leaves]
+        around = WORKING * sum(one.size * one.dtype.itemsize for one in like) // places
+        after = next((x for x in jax.tree.leaves((state, beside)) if isinstance(x, jax.Array)), 0)
+        return form.unflatten(fresh_arrays(like, after, beside=around))
 
     def put(self, room: Room, place: Any, state: State) -> Room:
         return jax.tree.map(lambda held, one: lax.dynamic_update_index_in_dim(held, one, place, 0), room, state)

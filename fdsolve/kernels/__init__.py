@@ -66,5 +66,6 @@ from .domains import grouped as grouped
 from .domains import pool as pool
 from .domains import ragged as ragged
 from .domains import recurrence as recurrence
+from .native import fresh_arrays as fresh_arrays
 from .native import march_natively as march_natively
 from .pallas import march_on_gpu as march_on_gpu

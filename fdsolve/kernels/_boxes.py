@@ -20,6 +20,8 @@ SMALL = 4
 """A box is small if it is at most one part in so many of its array."""
 MANY = 8
 """So many boxes that are no large part of an array are added one by one; fewer in the same loop as large ones."""
+SPLIT = 2**19
+"""Entries of an array from which on a pass over all of them is dearer than a few more loops along its edges."""
 NARROW = 32
 """Columns, of which fewer are added up beside each other."""
 Placed = tuple[jax.Array, Box]
@@ -126,9 +128,25 @@ def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any) 
     some = placed[0][0][(0,) * len(shape)] if cut else jnp.zeros((), dtype)
     total = jnp.broadcast_to(some, shape)
     total = lax.optimization_barrier(total) if cut else total
-    for part in (*whole.subtract(core), core) if cut else (whole,) if placed else ():
+    for part in _parts_around(core, [box for _, box in placed], whole) if cut else (whole,) if placed else ():
         total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)
     return total
+
+
+def _parts_around(core: Box, boxes: Sequence[Box], whole: Box) -> list[Box]:
+    """The parts of an array: the core in which all boxes lie, and around it.
+
+    A value on all of a large array is often one within the walls, between zeros, of which XLA would make an array where
+    a part reaches over their edge: none does. The box of points' own values is that which lies as far from either end.
+    """
+    own = min(boxes, key=lambda box: (box == whole, _off_centre(box, whole)))
+    if whole.size < SPLIT or whole not in boxes or own.intersect(core) != core:
+        return [*whole.subtract(core), core]
+    return [*whole.subtract(own), *own.subtract(core), core]
+
+
+def _off_centre(box: Box, whole: Box) -> int:
+    return sum(abs(start - (size - stop)) for start, stop, size in zip(box.start, box.stop, whole.stop, strict=True))
 
 
 def _sum_within(placed: Sequence[Placed], part: Box) -> jax.Array:

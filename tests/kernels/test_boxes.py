@@ -88,13 +88,17 @@ def random_boxes(shape, rng):
     return [boxes[k] for k in rng.permutation(len(boxes))]
 
 
+@pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("lead", [0, 1])
 @pytest.mark.parametrize("shape", [(40,), (6, 5), (24, 150), (150, 9), (7, 8, 40)], ids=str)
-def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested):
+def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested, split, monkeypatch):
+    if split:
+        monkeypatch.setattr(_boxes, "SPLIT", 1)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         boxes, front = random_boxes(shape, rng), (3,) * lead
+        boxes += [Box((0,) * len(shape), shape)] * split
         values = [rng.standard_normal((*front, *box.shape)) for box in boxes]
         expected = np.zeros((*front, *shape))
         for value, box in zip(values, boxes, strict=True):
@@ -103,6 +107,22 @@ def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested):
         for run in (_boxes._run_join, _boxes._join_on_cpu):
             found = run(*map(jnp.asarray, values), **given)
             assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_no_part_of_a_large_array_reaches_over_the_edge_of_the_points_own_box(monkeypatch):
+    monkeypatch.setattr(_boxes, "SPLIT", 1)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        shape = tuple(int(rng.integers(9, 30)) for _ in range(int(rng.integers(1, 4))))
+        reach = [int(rng.integers(1, 3)) for _ in shape]
+        own = Box(tuple(reach), tuple(n - r for n, r in zip(shape, reach, strict=True)))
+        moved = [own.shift(tuple(-r if a == k else 0 for a in range(own.ndim))) for k, r in enumerate(reach)]
+        whole, core = Box((0,) * own.ndim, shape), own
+        for box in moved:
+            core = core.intersect(box)
+        parts = _boxes._parts_around(core, [*moved, own, whole], whole)
+        assert sum(part.size for part in parts) == whole.size
+        assert all(part.intersect(own) == part or part.intersect(own).empty for part in parts)
 
 
 def test_values_put_on_what_does_not_move_and_the_other_way_round():

@@ -33,13 +33,7 @@ from ._layout import (
 )  # fmt: skip
 from ._scalar import I32, I64
 
-_EXTENSION, _API, _CONTEXT, _ARGUMENTS, _RESULTS = (
-    8,
-    16,
-    24,
-    72,
-    112,
-)  # of the call frame
+_EXTENSION, _API, _CONTEXT, _ARGUMENTS, _NUM_RESULTS, _RESULTS = 8, 16, 24, 72, 96, 112  # of the call frame
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
@@ -52,7 +46,7 @@ TEAMS = ("threads", "shots", "teams")
 `teams` of `threads`. Then comes for each argument and each result but the scratch how many entries it has for one
 shot; 0 where all shots have it in common."""
 _LARGE, _PAGE, _HUGE = 2**20, 4096, 14
-"""Bytes of fresh memory for which the system is asked for large pages; madvise's word for that."""
+"""Bytes of fresh memory for which the system is asked for large pages; those of a small page; madvise's word."""
 
 
 def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
@@ -93,7 +87,7 @@ def write_entry(
     share = code.mul(code.add(code.mul(buffers.values["share"], threads), buffers.values["halos"]), LINE)
     control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8)))
     start = code.round_up(data_of(code, buffers.results, scratch_at), LINE)
-    _ask_for_large_pages(code, start, code.mul(share, teams))
+    ask_for_large_pages(code, start, code.mul(share, teams))
     for value, at in ((0, NEXT), (0, DONE), (teams, HOLDERS), (shots, PARTS), (0, WORKERS), (share, SHARE),
                       (start, SCRATCH), (frame, POINTERS)):  # fmt: skip
         code.store(value, control, at)
@@ -151,16 +145,33 @@ def _prepare_written(buffers: "Buffers", shots: Number, layout: Layout, slots: S
         kept = kept_of(layout, name)[1]
         number = code.mul(stored, kept) if slots.spread else code.add(stored, kept)
         size = code.mul(code.mul(number, layout.bytes_of(name)), shots)
-        _ask_for_large_pages(code, data_of(code, buffers.results, slots.results + 1 + k), size)
+        ask_for_large_pages(code, data_of(code, buffers.results, slots.results + 1 + k), size)
 
 
-def _ask_for_large_pages(code: Code, start: Number, size: Number) -> None:
-    """For memory that is filled here first: it is fresh, and small pages of it are dear to come by."""
+def ask_for_large_pages(code: Code, start: Number, size: Number) -> None:
+    """For memory that is filled first from now on: it is fresh, and small pages of it are dear to come by."""
     if sys.platform != "linux":
         return
     with code.when(code.below(_LARGE, size)):
-        asked = map(code.value, (code.round_up(start, _PAGE), code.sub(size, _PAGE), _HUGE))
+        page = code.round_up(code.sub(start, _PAGE - 1), _PAGE)
+        asked = map(code.value, (page, code.sub(code.add(start, size), page), _HUGE))
         code.call("madvise", I32, *asked)
+
+
+def write_page_handler(module: ir.Module) -> str:
+    """Writes a function that XLA calls for arrays to be filled, and that asks for large pages for them; its name.
+
+    Its first argument says how many small pages each of them fills, in i32 numbers.
+    """
+    code = Code(module, "fdsolve_fresh", I64, [I64], internal=False)
+    (frame,) = code.arguments
+    answer_metadata(code, frame)
+    pages, results = data_of(code, code.load(frame, _ARGUMENTS), 0), code.load(frame, _RESULTS)
+    with code.loop(0, code.load(frame, _NUM_RESULTS)) as number:
+        count = code.load(code.add(pages, code.mul(number, 4)), 0, I32)
+        ask_for_large_pages(code, data_of(code, results, number), code.mul(count, _PAGE))
+    code.builder.ret(ir.Constant(I64, 0))
+    return code.function.name
 
 
 def kept_of(layout: Layout, name: str) -> tuple[Array, int]:

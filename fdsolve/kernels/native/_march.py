@@ -1,9 +1,8 @@
 """Generated machine code as one call of XLA: what program it is, its arrays, and how it is cut into tiles."""
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -24,7 +23,7 @@ from ._handler import write_handler
 from ._launch import Launch, launch
 from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
-from ._objects import load_function, object_key
+from ._objects import object_key, register_target
 from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
 from ._processors import num_threads, shared_cache
 from ._program import Program, Unserved, make_program
@@ -180,14 +179,6 @@ def stack_extents(call: MarchCall) -> dict[str, Extent]:
         name, origin = stack_name(one.name), one.origin[-len(space) :]
         found[name] = Extent(name, (LEVELS, *space), (0, *origin))
     return found
-
-
-@cache
-def register_target(target: str, source: str, name: str, key: str) -> None:
-    """Compiles or loads a module's function, and makes it known to XLA as a custom call."""
-    address = load_function(source, name, key)
-    capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
-    jax.ffi.register_ffi_target(target, capsule, platform="cpu")
 
 
 def shared_arrays(call: MarchCall, kind: Kind, arrays: Arrays) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """Machine code of generated modules: compiled once for each source, processor and version, and kept on disk."""
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import tempfile
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import jax
 import llvmlite
 from llvmlite import binding
 
@@ -50,6 +52,14 @@ def load_function(source: str, name: str, key: str | None = None) -> int:
     if path is not None:
         _keep(path, hashlib.sha256(code).digest() + code)
     return _link(code, name)
+
+
+@cache
+def register_target(target: str, source: str, name: str, key: str) -> None:
+    """Compiles or loads a module's function, and makes it known to XLA as a custom call."""
+    address = load_function(source, name, key)
+    capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
+    jax.ffi.register_ffi_target(target, capsule, platform="cpu")
 
 
 def _compile(source: str) -> bytes:

@@ -33,11 +33,10 @@ from ._march import (
     layout_of,
     one_level,
     pulled_of,
-    register_target,
     shared_by,
     stack_extents,
 )
-from ._objects import object_key
+from ._objects import object_key, register_target
 from ._operands import LEVELS, Pull, TurnedRead, stack_name
 from ._processors import num_threads, shared_cache
 from ._program import Unserved
