@@ -20,8 +20,9 @@ SIGMA = "1/sigma"
 def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
     """Residuals w (u − d) of a solution u at the places and times of observations d, (num,).
 
-    Sampled linearly between points and between saved times, and differentiable in the solution. Missing values (nan)
-    are left out. Works under jit: coordinates are static, values may be traced.
+    Sampled linearly between points and between saved times, from the middles of cells on to the wall too, and
+    differentiable in the solution. Missing values (nan) are left out. Works under jit: coordinates are static, values
+    may be traced.
 
     Arguments:
         solution: what `fd.solve` returned, or its `.receivers`. Where receivers alone were saved, these are meant:

@@ -21,27 +21,32 @@ ON_POINT = 1e-6
 @dataclass(frozen=True, eq=False)
 class Along:
     """One dimension of a solution's array: the coordinates of its points; `period` closes it; `counted` ones are
-    numbers of receivers, which lie nowhere between."""
+    numbers of receivers, which lie nowhere between. `ends` are its walls, which lie beyond the middles of cells."""
 
     name: str
     points: np.ndarray
     period: float | None
     counted: bool = False
+    ends: tuple[float, float] | None = None
 
     def locate(
         self, values: np.ndarray, what: str, text: Callable[[float], str] = "{:g}".format
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The point below each value, and the share of the one above; `text` writes coordinates in messages."""
+        """The point below each value, and the share of the one above; `text` writes coordinates in messages.
+
+        Between the last point and a wall the last two are extrapolated: a share is negative, or more than 1.
+        """
         points = self.points
         if self.period is not None:
             values = points[0] + (values - points[0]) % self.period
             points = np.append(points, points[0] + self.period)
         steps = np.diff(points) if points.size > 1 else np.ones(1)
+        low, high = (points[0], points[-1]) if self.ends is None or self.period is not None else self.ends
         slack = ON_POINT * np.array([steps[0], steps[-1]])
-        outside = (values < points[0] - slack[0]) | (values > points[-1] + slack[1])
+        outside = (values < low - slack[0]) | (values > high + slack[1])
         if outside.any():
             hint = "; save those times" if self.name != "receiver" and points.size == 1 else ""
-            first, last, wrong = (text(one) for one in (points[0], points[-1], values[outside][0]))
+            first, last, wrong = (text(one) for one in (low, high, values[outside][0]))
             raise DeclarationError(
                 f"{what}: {int(outside.sum())} observations lie outside axis `{self.name}`, where the solution has "
                 f"{first} to {last}{hint}; the first at {wrong}. Leave them out."
@@ -49,11 +54,11 @@ class Along:
         if points.size == 1:
             return np.zeros(values.shape, int), np.zeros(values.shape)
         left = np.clip(np.searchsorted(points, values, side="right") - 1, 0, points.size - 2)
-        share = np.clip((values - points[left]) / steps[left], 0.0, 1.0)
-        left, share = np.where(share > 1 - ON_POINT, left + 1, left), np.where(share > 1 - ON_POINT, 0.0, share)
-        share = np.where(share < ON_POINT, 0.0, share)
+        share = (values - points[left]) / steps[left]
+        above = np.abs(share - 1) < ON_POINT
+        left, share = np.where(above, left + 1, left), np.where(above | (np.abs(share) < ON_POINT), 0.0, share)
         if self.counted and share.any():
-            raise DeclarationError(f"{what}: receivers are counted 0, 1, …; got {values[share > 0][0]:g}.")
+            raise DeclarationError(f"{what}: receivers are counted 0, 1, …; got {values[share != 0][0]:g}.")
         return left % self.points.size, share
 
 
@@ -82,7 +87,7 @@ class Places:
         for sides in product(*((0, 1) if share.any() else (0,) for share in self.shares)):
             index, weight = [], np.ones(1)
             for side, lower, share, size in zip(sides, self.lower, self.shares, self.shape, strict=True):
-                index.append((lower + side * (share > 0)) % size)
+                index.append((lower + side * (share != 0)) % size)
                 weight = weight * (share if side else 1 - share)
             yield tuple(index), weight
 
@@ -98,7 +103,7 @@ class Places:
         """Whether a place reads a point of a mask over the last dimensions, (num,)."""
         hit = np.zeros(self.lower[0].shape, bool)
         for index, weight in self._corners():
-            hit |= mask[index[len(index) - mask.ndim :]] & (np.broadcast_to(weight, hit.shape) > 0)
+            hit |= mask[index[len(index) - mask.ndim :]] & (np.broadcast_to(weight, hit.shape) != 0)
         return hit
 
     def show(self, number: int) -> str:
@@ -115,7 +120,7 @@ def lines_of(solution: Solution, name: str) -> list[Along]:
     for axis in grid.space:
         owner, face = grid.space_axis(axis), axis in faces
         period = owner.length if owner.periodic else None
-        found.append(Along(axis, owner.positions(face, 0, owner.size(face)), period))
+        found.append(Along(axis, owner.positions(face, 0, owner.size(face)), period, ends=(owner.lower, owner.upper)))
     return found
 
 

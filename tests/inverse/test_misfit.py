@@ -45,6 +45,22 @@ def test_points_grids_dates_and_missing_values(solution, points):
     np.testing.assert_allclose(fd.misfit(solution, beyond), 0, atol=1e-13)
 
 
+@pytest.mark.parametrize("uniform", [True, False])
+def test_between_a_wall_and_the_middle_of_a_cell_values_go_on_as_they_do_beside_it(uniform):
+    nodes = np.linspace(0, 2, 9) if uniform else 2 * np.linspace(0, 1, 9) ** 1.3
+    x = fd.Axis(0.0, 2.0, num=8, cells=True) if uniform else fd.Axis.from_points(nodes, cells=True)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=2), x=x, y=fd.Axis(0.0, 1.0, num=5, cells=True)))
+    u[...] = lambda u: u["t-1"]
+    u[0] = lambda x, y: 3 * x - 2 * y + 1
+    solution = fd.solve(u, save=fd.final())
+    places = dict(x=("p", [0.0, 0.01, 2.0, 1.99, 0.7, 1e-9]), y=("p", [0.0, 1.0, 0.02, 0.97, 0.5, 0.1]))
+    observed = xr.DataArray(np.zeros(6), places, ("p",))
+    expected = [3 * a - 2 * b + 1 for a, b in zip(places["x"][1], places["y"][1], strict=True)]
+    np.testing.assert_allclose(fd.misfit(solution, observed), expected, atol=1e-8)
+    with pytest.raises(fd.DeclarationError, match=f"outside axis `x`, where .* to {x.upper:g}; the first at 2.5"):
+        fd.misfit(solution, observed.assign_coords(x=("p", [0.0, 0.01, 2.5, 1.99, 0.7, 1e-9])))
+
+
 def test_weights_by_sigma_and_traced_values(solution, points):
     sigma = points.assign_coords(sigma=("p", np.linspace(1, 2, 30))) + 1.0
     kept = np.delete(np.linspace(1, 2, 30), 3)
