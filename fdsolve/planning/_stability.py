@@ -92,7 +92,7 @@ def analyse(
         if not rule.affine:
             return Skipped(f"{piece.label} is not affine")
         if varies(rule):
-            return Skipped(f"{piece.label} has weights that vary in space or time")
+            return Skipped(f"{piece.label} has weights that vary in space or time; fd.analyse freezes them at a place")
     values = {name: np.asarray(value) for name, value in wholes.items() if np.size(value) <= 64 and name != "times"}
     missing = [
         n
