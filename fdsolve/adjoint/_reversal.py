@@ -17,7 +17,7 @@ from ._base import March, Step, nearness, plain
 from ._block import Back, Block, longest_unrolled, none_after, rooms_of
 from ._fit import Cut, cut_steps
 from ._legs import Legs
-from ._storage import AbstractStorage, Device
+from ._storage import AbstractStorage, Device, make_room
 from ._twice import Beside, Pull, pull_back
 from ._twolevel import Nested, cut_blocks, near_lengths, nested
 
@@ -299,7 +299,7 @@ def _way_back(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> t
         return True, block.unrolled, form.unflatten(fresh_arrays(leaves, jax.tree.leaves(carry)[0], blank=True))
     if _pulls_whole_blocks(task, own, of_consts):
         return True, partial(block.whole, near=task.near), ()
-    return False, lambda _: block.looped(), Device().open(carry, cut.block) if cut.block > 1 else ()
+    return False, lambda _: block.looped(), make_room(carry, cut.block) if cut.block > 1 else ()
 
 
 def _pulls_whole_blocks(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> bool:

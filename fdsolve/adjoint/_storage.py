@@ -48,16 +48,22 @@ class AbstractStorage(ABC):
         return ""
 
 
+def make_room(state: State, places: int, beside: Any = (), around: int = 0) -> Room:
+    """Arrays for so many states, made after an array of the state or `beside` it is there; memory for as many states
+    `around` them is asked for too. Two rooms alike in all of this are one to XLA, which copies it."""
+    leaves, form = jax.tree.flatten(state)
+    like = [jax.ShapeDtypeStruct((places, *jnp.shape(x)), jnp.result_type(x)) for x in leaves]
+    size = sum(one.size * one.dtype.itemsize for one in like) // places
+    after = next((x for x in jax.tree.leaves((state, beside)) if isinstance(x, jax.Array)), 0)
+    return form.unflatten(fresh_arrays(like, after, beside=around * size))
+
+
 @dataclass(frozen=True)
 class Device(AbstractStorage):
     """States as they are, on the device: the default, exact."""
 
     def open(self, state: State, places: int, beside: Any = ()) -> Room:
-        leaves, form = jax.tree.flatten(state)
-        like = [jax.ShapeDtypeStruct((places, *jnp.shape(x)), jnp.result_type(x)) for x in leaves]
-        around = WORKING * sum(one.size * one.dtype.itemsize for one in like) // places
-        after = next((x for x in jax.tree.leaves((state, beside)) if isinstance(x, jax.Array)), 0)
-        return form.unflatten(fresh_arrays(like, after, beside=around))
+        return make_room(state, places, beside, WORKING)
 
     def put(self, room: Room, place: Any, state: State) -> Room:
         return jax.tree.map(lambda held, one: lax.dynamic_update_index_in_dim(held, one, place, 0), room, state)
