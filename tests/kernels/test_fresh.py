@@ -63,10 +63,9 @@ WAVES = {
 }
 
 
+@pytest.mark.parametrize("size", ["large"], indirect=True)
 @pytest.mark.parametrize("wave", WAVES)
-def test_gradients_of_large_waves_are_transposes(wave, size):
-    if size == "small":
-        pytest.skip("the arrays are large anyway")
+def test_gradients_of_large_waves_are_transposes(wave):
     field = fd.Field("u", fd.Grid(t=fd.Time(0.0, 24.0, num=25), **WAVES[wave]))
     field[...] = lambda u, c2: 2 * u["t-1"] - u["t-2"] + c2 * fd.schemes.laplacian(u, at="t-1")
     field[[0, 1]] = lambda f: f[...]

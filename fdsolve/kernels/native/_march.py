@@ -23,7 +23,7 @@ from ._handler import write_handler
 from ._launch import Launch, launch
 from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
-from ._objects import object_key, register_target
+from ._objects import register_target
 from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
 from ._processors import num_threads, shared_cache
 from ._program import Program, Unserved, make_program
@@ -164,11 +164,7 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool) -> str:
     extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
     tile = TileWriter(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
     name = write_handler(module, tile, layout, slots)
-    source = text_of(module)
-    key = object_key(source)
-    target = f"fdsolve_{key[:32]}"
-    register_target(target, source, name, key)
-    return target
+    return register_target(text_of(module), name)
 
 
 def stack_extents(call: MarchCall) -> dict[str, Extent]:

@@ -55,11 +55,13 @@ def load_function(source: str, name: str, key: str | None = None) -> int:
 
 
 @cache
-def register_target(target: str, source: str, name: str, key: str) -> None:
-    """Compiles or loads a module's function, and makes it known to XLA as a custom call."""
-    address = load_function(source, name, key)
-    capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
+def register_target(source: str, name: str) -> str:
+    """Compiles or loads a module's function, and makes it known to XLA as a custom call; the call's name."""
+    key = object_key(source)
+    target = f"fdsolve_{key[:32]}"
+    capsule = jax.ffi.pycapsule(ctypes.c_void_p(load_function(source, name, key)))
     jax.ffi.register_ffi_target(target, capsule, platform="cpu")
+    return target
 
 
 def _compile(source: str) -> bytes:

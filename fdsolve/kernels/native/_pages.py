@@ -4,15 +4,11 @@ from llvmlite import ir
 
 from ._code import text_of
 from ._handler import write_page_handler
-from ._objects import object_key, register_target
+from ._objects import register_target
 
 
 def register_pages() -> str:
     """The name of the call."""
     module = ir.Module("fdsolve_pages")
     name = write_page_handler(module)
-    source = text_of(module)
-    key = object_key(source)
-    target = f"fdsolve_{key[:32]}"
-    register_target(target, source, name, key)
-    return target
+    return register_target(text_of(module), name)

@@ -36,7 +36,7 @@ from ._march import (
     shared_by,
     stack_extents,
 )
-from ._objects import object_key, register_target
+from ._objects import register_target
 from ._operands import LEVELS, Pull, TurnedRead, stack_name
 from ._processors import num_threads, shared_cache
 from ._program import Unserved
@@ -281,8 +281,4 @@ def _generate(call: MarchCall, pull: Pull, slots: tuple[Slots, Slots], shared: t
         time = call.structure.time_axis
         tiles.append(TileWriter(module, layout, own, rows, extents, axes_of(call), time, f"{prefix}_tile").write())
     name = write_slab_handler(module, (tiles[0], tiles[1]), layouts, slots, shared)
-    source = text_of(module)
-    key = object_key(source)
-    target = f"fdsolve_{key[:32]}"
-    register_target(target, source, name, key)
-    return target
+    return register_target(text_of(module), name)
