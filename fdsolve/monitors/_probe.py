@@ -54,7 +54,7 @@ class Probe(AbstractMonitor):
             for axis in watched.space:
                 # The first axis left is always the one at hand: those before it are summed away.
                 owner = watched.grid.space_axis(axis)
-                indices, weights = place_window(owner, axis in faces, given[axis], Linear(), real)
+                indices, weights = place_window(owner, axis in faces, given[axis], Linear(), real, read=True)
                 values = jnp.tensordot(weights.astype(values.dtype), jnp.take(values, indices, axis=0), axes=1)
             found[name] = values
         return found

@@ -256,7 +256,9 @@ class RuleBook:
         keys = []
         for axis in layout.space:
             owner, face = layout.grid.space_axis(axis), axis in layout.faces
-            index, share = place_window(owner, face, region.coordinates[axis], region.interpolation, scope.real)
+            index, share = place_window(
+                owner, face, region.coordinates[axis], region.interpolation, scope.real, read=False
+            )
             keys.append((axis, f"place {name} {number} {axis}"))
             spread = jnp.zeros(owner.size(face), scope.real).at[index].add(share)
             store.add_array(keys[-1][1], (axis,), layout.faces & {axis}, spread)

@@ -134,12 +134,14 @@ def _windows(problem: Problem, name: str, axis: str, chosen: Receivers) -> tuple
             raise DeclarationError(f"{what}: a coordinate for each of {', '.join(layout.space)} is wanted, got {got}.")
         value = place.coordinates[axis]
         check_coordinate(axis, value, what)
-        check_inside(axis, owner, face, value, place.interpolation, what)
+        check_inside(axis, owner, face, value, place.interpolation, what, read=True)
         groups.setdefault(place.interpolation, []).append(number)
     found = []
     for chosen_one, numbers in groups.items():
         at = jnp.stack([jnp.asarray(chosen.places[number].coordinates[axis], scope.real) for number in numbers])
-        found.append(jax.vmap(lambda value, one=chosen_one: place_window(owner, face, value, one, scope.real))(at))
+        found.append(
+            jax.vmap(lambda value, one=chosen_one: place_window(owner, face, value, one, scope.real, read=True))(at)
+        )
     width = max(index.shape[1] for index, _ in found)
     order = np.argsort([number for numbers in groups.values() for number in numbers])
     index, weights = (

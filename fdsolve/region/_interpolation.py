@@ -141,23 +141,33 @@ def check_coordinate(axis: str, value: Any, what: str) -> None:
 
 
 def check_inside(
-    axis: str, owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation, what: str
+    axis: str, owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation, what: str, *, read: bool
 ) -> None:
-    """Refuses a coordinate outside the points of an axis, or too near its ends; a traced one passes."""
+    """Refuses a coordinate outside the points of an axis, or too near its ends; a traced one passes.
+
+    What is `read` linearly may lie between a wall and the first or last point.
+    """
     if isinstance(value, Tracer):
         return
     points = owner.positions(face, 0, owner.size(face))
-    if not owner.periodic and not points[0] <= float(value) <= points[-1]:
+    goes_on = read and isinstance(interpolation, Linear)
+    low, high = (owner.lower, owner.upper) if goes_on else (points[0], points[-1])
+    if not owner.periodic and not low <= float(value) <= high:
+        to_walls = read and owner.lower <= float(value) <= owner.upper
+        remedy = ' Write interpolation="linear", which goes on to the walls.' if to_walls else ""
         raise DeclarationError(
-            f"{what}: `{axis}={float(value)}` lies outside the points of axis `{axis}`, {points[0]} to {points[-1]}."
+            f"{what}: `{axis}={float(value)}` lies outside the points of axis `{axis}`, {low} to {high}.{remedy}"
         )
     interpolation.check(axis, owner, points, float(value), what)
 
 
 def place_window(
-    owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation, real: Any
+    owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation, real: Any, *, read: bool
 ) -> tuple[jax.Array, jax.Array]:
-    """Indices and weights, (2 reach,) or fewer on a short axis, of the points around a coordinate, traced or not."""
+    """Indices and weights, (2 reach,) or fewer on a short axis, of the points around a coordinate, traced or not.
+
+    What is `read` linearly between a wall and the first or last point goes on from there as beside it.
+    """
     at, size, reach = jnp.asarray(value, real), owner.size(face), interpolation.reach
     beyond = reach if owner.periodic else 0
     if owner.periodic:
@@ -166,7 +176,13 @@ def place_window(
     width = min(2 * reach, points.size)
     left = jnp.searchsorted(points, at, side="right") - 1
     first = jnp.clip(left - reach + 1, 0, points.size - width)
-    weights = interpolation.weights(jax.lax.dynamic_slice_in_dim(points, first, width), at)
+    around = jax.lax.dynamic_slice_in_dim(points, first, width)
+    weights = interpolation.weights(around, at)
+    if read and isinstance(interpolation, Linear) and not owner.periodic and width == 2:
+        outside = (at < points[0]) | (at > points[-1])
+        share = (at - around[0]) / (around[1] - around[0])
+        goes_on = outside & (at >= owner.lower) & (at <= owner.upper)
+        weights = jnp.where(goes_on, jnp.stack([1 - share, share]), weights)
     return (first - beyond + jnp.arange(width, dtype=first.dtype)) % size, weights
 
 

@@ -241,7 +241,7 @@ class Place(AbstractRegion):
         for name in layout.space:
             value, owner, face = self.coordinates[name], layout.grid.space_axis(name), name in layout.faces
             check_coordinate(name, value, what)
-            check_inside(name, owner, face, value, self.interpolation, what)
+            check_inside(name, owner, face, value, self.interpolation, what, read=False)
             spans.append(place_span(owner, face, value, self.interpolation))
         box = Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
         return Terms(layout, (Term(np.ones(layout.num_levels, bool), Points.of_box(box)),))

@@ -103,6 +103,15 @@ def test_what_monitors_keep():
     np.testing.assert_array_equal(kept["Callback"].t, grid.t.points[[0, 25, 50, 60]])
 
 
+@pytest.mark.parametrize("x", [0.0, 0.03, 0.3, 0.97, 1.0])
+def test_a_probe_beside_the_middle_of_the_last_cell_goes_on_linearly(x):
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, num=10, cells=True)))
+    u[0] = lambda x: 1 + x
+    u[1:] = lambda u: 2 * u["t-1"]
+    (kept,) = fd.solve(u, monitors=[fd.monitors.Probe(x=x, every=1)]).monitors.values()
+    np.testing.assert_allclose(kept.u, (1 + x) * 2.0 ** np.arange(3), rtol=1e-12)
+
+
 def test_a_run_waits_only_for_monitors_that_can_stop_it_and_keeps_the_same_of_all():
     @dataclass(frozen=True)
     class Largest(fd.monitors.AbstractMonitor):

@@ -29,15 +29,15 @@ X, Y = np.arange(20) / 20, (np.arange(18) + 0.5) / 9
 
 
 def bilinear(field, x, y):
-    """The value between four points, written out."""
-    i, j = int(np.floor(x * 20)), int(np.floor(y * 9 - 0.5))
+    """The value between four points, or beside two that are next to a wall, written out."""
+    i, j = int(np.floor(x * 20)), int(np.clip(np.floor(y * 9 - 0.5), 0, 16))
     a, b = x * 20 - i, y * 9 - 0.5 - j
     near, far = field[i % 20], field[(i + 1) % 20]
     return (1 - a) * ((1 - b) * near[j] + b * near[j + 1]) + a * ((1 - b) * far[j] + b * far[j + 1])
 
 
 @given(
-    st.lists(st.tuples(st.floats(0.0, 0.999), st.floats(0.06, 1.94)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.floats(0.0, 0.999), st.floats(0.0, 2.0)), min_size=1, max_size=3),
     st.integers(1, 15),
     st.sampled_from([None, fd.final(), fd.every(5), fd.at([0.05, 0.7])]),
 )

@@ -13,6 +13,14 @@ def field(dtype=None, timed=True):
     return u
 
 
+def cells(source=None):
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, num=10, cells=True)))
+    u[...] = 1.0
+    if source is not None:
+        u[source] += 1.0
+    return u
+
+
 CASES = {
     "no places": (lambda: fd.receivers([]), "at least one; got none"),
     "no list": (lambda: fd.receivers(3.0), "takes a list of places, .*; got float"),
@@ -30,6 +38,18 @@ CASES = {
     "outside": (
         lambda: fd.solve(field(), save=fd.receivers([fd.point(x=1.2, y=0.1)])),
         "`x=1.2` lies outside the points of axis `x`, 0.0 to 1.0",
+    ),
+    "beside the cells": (
+        lambda: fd.solve(cells(), save=fd.receivers([fd.point(x=0.01, interpolation="sinc")])),
+        r"`x=0.01` lies outside the points of axis `x`, 0.05 to 0.95\d*. Write interpolation=\"linear\"",
+    ),
+    "beyond the cells": (
+        lambda: fd.solve(cells(), save=fd.receivers([fd.point(x=-0.01)])),
+        r"`x=-0.01` lies outside the points of axis `x`, 0.0 to 1.0\.$",
+    ),
+    "a source beside the cells": (
+        lambda: fd.solve(cells(fd.point(x=0.01))),
+        r"`x=0.01` lies outside the points of axis `x`, 0.05 to 0.95",
     ),
     "near a wall": (
         lambda: fd.solve(field(), save=fd.receivers([fd.point(x=0.25, y=0.2, interpolation=fd.Sinc(3, 4.53))])),
