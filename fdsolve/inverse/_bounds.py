@@ -22,15 +22,17 @@ AT = 40.0
 """A free variable at its bound: e⁻⁴⁰ is lost in rounding."""
 LOST = 1e-4
 """The same distance, from which on a method may have lost a parameter where its residuals no longer change."""
-PROBE = 4.0
-"""A free variable beside its bound, about 0.02 from it, where it is asked whether it would leave."""
+ASKED = 12.0
+"""A free variable beside its bound, about 6e-6 from it, where it is asked whether it would leave."""
+STARTS = (4.0, 2.0, 1.0, 0.0)
+"""Where it goes on from if so, about 0.02 from it, and further away each time that it went back."""
 SLOW, TURNS = 5e-3, 3
 """A loss that falls by less of itself, so many times one after the other, creeps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Which variables are held at their bounds, and which have been let go again."""
+    """Which variables are held at their bounds, and how often each has been let go again."""
 
     objective: Objective
     held: np.ndarray
@@ -38,7 +40,7 @@ class Bounds:
 
     @classmethod
     def of(cls, objective: Objective, size: int) -> "Bounds":
-        return cls(objective, np.zeros(size, bool), np.zeros(size, bool))
+        return cls(objective, np.zeros(size, bool), np.zeros(size, int))
 
     def press(self, reports: list[Report], stopped: bool) -> tuple["Bounds", jax.Array] | None:
         """Bounds that hold more variables, and the vector there; None where nothing creeps up to a bound.
@@ -51,7 +53,7 @@ class Bounds:
             return None
         last, before = known[at], known[at - 1]
         gaps, sides = self._gaps(last.vector)
-        new = (gaps < CLOSE) & (gaps < self._gaps(before.vector)[0]) & ~self.held & ~self.loose
+        new = (gaps < CLOSE) & (gaps < self._gaps(before.vector)[0]) & ~self.held & (self.loose == 0)
         if not new.any():
             return None
         vector = jnp.where(new, AT * sides, last.vector)
@@ -59,19 +61,23 @@ class Bounds:
             return None
         return replace(self, held=self.held | new), vector
 
-    def release(self, vector: jax.Array) -> tuple["Bounds", jax.Array] | None:
-        """Bounds without the variables that would leave them, held there or not, and the vector with these beside; None
-        where all stay."""
+    def leaving(self, vector: jax.Array) -> np.ndarray:
+        """Which variables at their bounds, held there or not, would leave: the loss falls away from there."""
         gaps, sides = self._gaps(vector)
         near = self.held | (gaps < LOST)
         if not near.any():
-            return None
-        beside = jnp.where(near, PROBE * sides, vector)
-        slope = np.asarray(jax.grad(self.objective.loss)(beside))
-        leaving = near & (slope * sides > 0)
+            return near
+        slope = np.asarray(jax.grad(self.objective.loss)(jnp.where(near, ASKED * sides, vector)))
+        return near & (slope * sides > 0)
+
+    def release(self, vector: jax.Array, leaving: np.ndarray) -> tuple["Bounds", jax.Array] | None:
+        """Bounds without the variables that are `leaving`, and the vector with these inside; None where each has been
+        let go as often as it may."""
+        leaving = leaving & (self.loose < len(STARTS))
         if not leaving.any():
             return None
-        return replace(self, held=self.held & ~leaving, loose=self.loose | leaving), jnp.where(leaving, beside, vector)
+        start = np.asarray((*STARTS, 0.0))[self.loose] * self._gaps(vector)[1]
+        return replace(self, held=self.held & ~leaving, loose=self.loose + leaving), jnp.where(leaving, start, vector)
 
     def restrict(self, vector: jax.Array) -> tuple[Objective, jax.Array, Callable[[Report], Report]]:
         """The objective of the variables that are not held, their values, and a report of theirs as one of all."""

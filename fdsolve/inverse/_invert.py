@@ -191,18 +191,17 @@ class _Search:
             return self._result(reports, "the gradient is zero at the start", True)
         advance = self.method.begin(self.objective, vector, steepness)
         bounds = Bounds.of(self.objective, vector.size)
-        reason, converged = "the iterations are used up", False
+        reason, converged, begun = "the iterations are used up", False, 0
         try:
             for iteration, subset in zip(range(self.limits.iterations + 1), self.order.stream(), strict=False):
                 reports.append(advance(subset))
                 if self.watch.tell(iteration, reports[-1]):
                     reason = "the callback said so"
                     break
-                end = self._judge(reports)
-                moved = self._at_bounds(bounds, reports, end)
+                moved, end = self._at_bounds(bounds, reports, self._judge(reports, begun))
                 if moved is not None:
                     bounds, vector = moved
-                    advance = self._begin_held(bounds, vector)
+                    advance, begun = self._begin_held(bounds, vector), len(reports)
                 elif end is not None:
                     reason, converged = end
                     break
@@ -215,13 +214,27 @@ class _Search:
 
     def _at_bounds(
         self, bounds: Bounds, reports: list[Report], end: tuple[str, bool] | None
-    ) -> tuple[Bounds, jax.Array] | None:
-        """Other bounds that hold, and where the search goes on with them; None where it goes on, or ends, as it is."""
+    ) -> tuple[tuple[Bounds, jax.Array] | None, tuple[str, bool] | None]:
+        """Other bounds that hold, and where the search goes on with them (None where it goes on, or ends, as it is);
+        and why it ends if it does."""
         if not self.method.wants_residuals or self.order.example is not None:
-            return None
-        if end is not None and end[1]:
-            return bounds.release(reports[-1].vector)
-        return bounds.press(reports, end is not None)
+            return None, end
+        if end is None or not end[1]:
+            return bounds.press(reports, end is not None), end
+        leaving = bounds.leaving(reports[-1].vector)
+        if not leaving.any():
+            return None, end
+        moved = bounds.release(reports[-1].vector, leaving)
+        return moved, (
+            f"{int(leaving.sum())} parameters stay at bounds away from which the loss falls{self._remedy}",
+            False,
+        )
+
+    @property
+    def _remedy(self) -> str:
+        """What to take instead of steps that are not damped."""
+        damped = self.method.wants_residuals and "Marquardt" not in self.method.name
+        return '; take method="levenberg-marquardt", whose steps are damped' if damped else ""
 
     def _begin_held(self, bounds: Bounds, vector: jax.Array) -> Callable[[Any], Report]:
         """The method anew, for the variables that are not held."""
@@ -236,13 +249,11 @@ class _Search:
         advance = self.method.begin(objective, part, steepness)
         return lambda subset: whole(advance(subset))
 
-    def _judge(self, reports: list[Report]) -> tuple[str, bool] | None:
-        """Why to stop here, and whether that is success."""
+    def _judge(self, reports: list[Report], begun: int) -> tuple[str, bool] | None:
+        """Why to stop here, and whether that is success; the method began anew with the report of number `begun`."""
         last, small = reports[-1], self.limits.tolerance
         if not (math.isfinite(last.loss) and math.isfinite(last.gradient_norm)):
-            damped = self.method.wants_residuals and "Marquardt" not in self.method.name
-            remedy = '; take method="levenberg-marquardt", whose steps are damped' if damped else ""
-            return f"the loss or its gradient is not finite{remedy}", False
+            return f"the loss or its gradient is not finite{self._remedy}", False
         if last.ended is not None:
             return last.ended, True
         if self.order.example is not None or self.method.has_own_test:
@@ -255,9 +266,11 @@ class _Search:
             still = relative(last.vector, before.vector) <= small**0.5
             if still and 0 <= before.loss - last.loss <= small * abs(before.loss):
                 return "loss and parameters no longer change", True
-        since = len(reports) - 1 - int(np.argmin([one.loss for one in reports]))
+        since = len(reports) - 1 - begun - int(np.argmin([one.loss for one in reports[begun:]]))
         if since >= self.method.patience:
-            return f"no smaller loss in {since} iterations", last.gradient_norm <= 1e-3 * reports[0].gradient_norm
+            return f"no smaller loss in {since} iterations{self._remedy}", last.gradient_norm <= 1e-3 * reports[
+                0
+            ].gradient_norm
         return None
 
     def _result(self, reports: list[Report], reason: str, converged: bool) -> Inversion:

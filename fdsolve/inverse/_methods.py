@@ -228,7 +228,7 @@ def _gauss_newton(name: str) -> Callable[[int], Any]:
 
     def make(size: int) -> Any:
         optimistix, lineax = load("optimistix", f"The method {name}"), load("lineax", f"The method {name}")
-        few = lineax.QR() if name == "LevenbergMarquardt" else lineax.AutoLinearSolver(well_posed=None)
+        few = lineax.QR() if name == "LevenbergMarquardt" else lineax.AutoLinearSolver(well_posed=False)
         many = lineax.Normal(lineax.CG(rtol=1e-3, atol=NEVER, max_steps=400))
         return getattr(optimistix, name)(NEVER, NEVER, linear_solver=few if size <= DENSE else many)
 
