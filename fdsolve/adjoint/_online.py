@@ -198,7 +198,7 @@ def _make_update(run: Run, specs: Sequence[Any], moving: Sequence[int], join: An
         step,
         own,
         begun,
-        (jnp.asarray(1, jnp.int32),),
+        (jnp.asarray(run.usual, jnp.int32),),
         constants=held,
         first=lambda parameters, constants: run.begin(operands(parameters, constants)),
         look=run.look,

@@ -27,7 +27,8 @@ class Run:
     from the one before, up to level `last`. `score(carry, number, cotangents)` is ⟨cotangents, what the run keeps of
     this level⟩, `look(carry)` all of a level that can be kept. `records`: whether something is written down on the
     way that only the whole run knows. `once(operands)` holds once what the operands hold more than once (a coefficient
-    beyond an end), `spread` puts it back; `known`: the leaves of that, None for those that are traced.
+    beyond an end), `spread` puts it back; `known`: the leaves of that, None for those that are traced. The step of most
+    levels is that of level `usual`.
     """
 
     quick: Callable[[Any], Any]
@@ -41,6 +42,7 @@ class Run:
     once: Callable[[Any], Any] = lambda operands: operands
     spread: Callable[[Any], Any] = lambda operands: operands
     known: tuple[Any, ...] = ()
+    usual: int = 1
 
 
 class AbstractWhole(AbstractAdjoint):

@@ -12,7 +12,7 @@ from ..adjoint.traces import Update, make_update
 from ..errors import DeclarationError
 from ..kernels import Arrays
 from ..planning import Plan, final, make_plan
-from ..stepping import Carry, first_carry, interiors, make_step
+from ..stepping import Carry, first_carry, interiors, make_step, usual_level
 from ._units import StreamUnits
 
 
@@ -82,7 +82,7 @@ def declare(
         step,
         params,
         carry,
-        (jnp.asarray(1, jnp.int32), dict(inputs)),
+        (jnp.asarray(usual_level(structure), jnp.int32), dict(inputs)),
         first=first,
         look=lambda held: interiors(structure, held[0]),
         is_deep=any(len(levels) > 1 for levels in carry[0].levels.values()),

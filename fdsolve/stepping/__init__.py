@@ -38,3 +38,4 @@ from ._undo import describe_adjoint as describe_adjoint
 from ._update import first_carry as first_carry
 from ._update import make_run as make_run
 from ._update import make_step as make_step
+from ._update import usual_level as usual_level

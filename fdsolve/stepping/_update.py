@@ -36,10 +36,17 @@ def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
         branches = [marcher(structure, one, arrays, axes, prepared, systems)[0] for one in segments]
         if len(branches) == 1:
             return branches[0](carry, number)
-        place = jnp.searchsorted(jnp.asarray([one.start for one in segments[1:]]), number, side="right")
+        at = jnp.asarray(number)
+        place = jnp.searchsorted(jnp.asarray([one.start for one in segments[1:]], at.dtype), at, side="right")
         return lax.switch(place, branches, carry, number)
 
     return step
+
+
+def usual_level(structure: Structure) -> int:
+    """A level whose step is that of most levels."""
+    longest = max(map(after_first, structure.segments), key=lambda one: one.stop - one.start)
+    return longest.start
 
 
 def make_run(structure: Structure, axes: tuple[str, ...], repeats: Mapping[str, Sequence[np.ndarray | None]]) -> Run:
@@ -88,6 +95,7 @@ def make_run(structure: Structure, axes: tuple[str, ...], repeats: Mapping[str, 
         structure.recording is not None,
         partial(_taken_from, once),
         partial(_taken_from, spread),
+        usual=usual_level(structure),
     )
 
 

@@ -17,7 +17,7 @@ from ._registry import AbstractOperation, Site, find
 from ._update import Point, Update
 
 FIXED, RAW, MOVING = 0, 1, 2
-_CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call")
+CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call")
 _PLACED = Placed()
 
 
@@ -200,13 +200,13 @@ class _Walker:
         moving = any(kind.level == MOVING for kind in kinds)
         sources = frozenset().union(*(kinds[k].sources for k in raw)) if raw else frozenset()
         name = eqn.primitive.name
-        if raw and name in _CALLS and (inner := _inner(eqn)) is not None:
+        if raw and name in CALLS and (inner := inner_of(eqn)) is not None:
             consts = [_Kind(FIXED)] * len(inner.consts)
             return self.walk(inner.jaxpr, inner.consts, values, [*consts, *kinds])
         kind = _Kind(MOVING) if moving else _Kind(RAW, sources) if raw else _Kind(FIXED)
         smooth = any(jnp.issubdtype(v.aval.dtype, jnp.inexact) for v in eqn.outvars)
         if not (raw and moving and smooth):
-            return [(one, kind) for one in _bind(eqn, values)]
+            return [(one, kind) for one in bind_equation(eqn, values)]
         operation = find(name)
         if operation is None:
             raise self.refuse(f"through `{name}`, an operation that has no rules", sources)
@@ -226,7 +226,7 @@ class _Walker:
             others = tuple(v for k, v in enumerate(values) if k != place)
             own, others = self.visitor.meet(site, operation, values[place], others)
             values = [*others[:place], own, *others[place:]]
-        (out,) = _bind(eqn, values)
+        (out,) = bind_equation(eqn, values)
         return out if operation.places else self.visitor.leave(out)
 
     def place(self, value: Any, kind: _Kind) -> Any:
@@ -254,19 +254,21 @@ def _site(eqn: Any, operation: AbstractOperation, place: int, values: list[Any],
     def apply(value: Any, others: tuple[Any, ...]) -> Any:
         if operation.places:
             return jnp.broadcast_to(value, out.shape)
-        return _bind(eqn, [*others[:place], value, *others[place:]])[0]
+        return bind_equation(eqn, [*others[:place], value, *others[place:]])[0]
 
     return Site(eqn.primitive.name, apply, raw, out, place, eqn.params, sources)
 
 
-def _inner(eqn: Any) -> Any:
+def inner_of(eqn: Any) -> Any:
+    """What an equation calls, as a closed jaxpr; None if that is not known."""
     inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
     if isinstance(inner, jex.ClosedJaxpr):
         return inner
     return jex.ClosedJaxpr(inner, ()) if isinstance(inner, jex.Jaxpr) and not inner.constvars else None
 
 
-def _bind(eqn: Any, values: list[Any]) -> list[Any]:
+def bind_equation(eqn: Any, values: list[Any]) -> list[Any]:
+    """The results of an equation for these values."""
     found = eqn.primitive.get_bind_params(eqn.params)
     subfuns, params = found if isinstance(found, tuple) else ((), found)  # older versions of jax give both
     out = eqn.primitive.bind(*subfuns, *values, **params)

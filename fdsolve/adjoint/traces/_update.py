@@ -96,7 +96,8 @@ class Update:
     `function(parts, u, aside, (constants, inputs))` takes the parameters one by one and gives (u', aside'). `example`
     is a point of concrete arrays at which its structure is looked at; `seen` (N,) marks the numbers that losses can
     read; `first(θ, constants)`, if the first state depends on parameters, is that state; `is_deep`: the step reads
-    more than the level before; `is_concrete`: the example is what was given, not made up.
+    more than the level before; `is_concrete`: the example is what was given, not made up; `unknown`: a tree of the form
+    of the constants, True for those whose values are not known.
     """
 
     function: Callable[[list[Any], Any, Any, Any], tuple[Any, Any]]
@@ -107,6 +108,7 @@ class Update:
     first: Callable[[Any, Any], Any] | None = None
     is_deep: bool = False
     is_concrete: bool = True
+    unknown: Any = field(default=None, repr=False)
 
     @property
     def num_parameters(self) -> int:
@@ -187,7 +189,8 @@ def make_update(
 
     example = (theta, vector, aside, fixed[2])
     started = None if first is None else begin
-    return Update(function, tuple(places), packing, example, seen, started, is_deep, concrete)
+    unknown = jax.tree.map(lambda leaf: isinstance(leaf, _UNKNOWN), constants)
+    return Update(function, tuple(places), packing, example, seen, started, is_deep, concrete, unknown)
 
 
 def _flat(value: Any, packing: Packing) -> Any:
