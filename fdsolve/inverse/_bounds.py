@@ -20,8 +20,8 @@ CLOSE = 0.1
 """The distance of a parameter to its bound, over the size of its transform, from which on it may be put there."""
 AT = 40.0
 """A free variable at its bound: e⁻⁴⁰ is lost in rounding."""
-LOST = 1e-4
-"""The same distance, from which on a method may have lost a parameter where its residuals no longer change."""
+FADED, LOST = 1e-2, 1e-4
+"""The same distance, from which on residuals hardly change with a parameter, and no more: a method may have lost it."""
 ASKED = 12.0
 """A free variable beside its bound, about 6e-6 from it, where it is asked whether it would leave."""
 STARTS = (4.0, 2.0, 1.0, 0.0)
@@ -64,11 +64,14 @@ class Bounds:
     def leaving(self, vector: jax.Array) -> np.ndarray:
         """Which variables at their bounds, held there or not, would leave: the loss falls away from there."""
         gaps, sides = self._gaps(vector)
-        near = self.held | (gaps < LOST)
+        near = self.held | (gaps < FADED)
         if not near.any():
             return near
-        slope = np.asarray(jax.grad(self.objective.loss)(jnp.where(near, ASKED * sides, vector)))
-        return near & (slope * sides > 0)
+        slope = jax.grad(self.objective.loss)
+        asked, here = np.asarray(slope(jnp.where(near, ASKED * sides, vector))), np.asarray(slope(vector))
+        # By the parameter itself, slopes are these over the distance. Where that here is much less, it has settled.
+        settled = ~self.held & (gaps > LOST) & (np.abs(here) < 0.1 * np.abs(asked) * gaps * np.exp(ASKED))
+        return near & ~settled & (asked * sides > 0)
 
     def release(self, vector: jax.Array, leaving: np.ndarray) -> tuple["Bounds", jax.Array] | None:
         """Bounds without the variables that are `leaving`, and the vector with these inside; None where each has been

@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -63,8 +64,8 @@ def invert(
             `jax.random.key(...)`: it gets a new key at each iteration.
         max_iterations: how many; by method.
         tolerance: ε; ends when the loss fell by less than ε of itself and the variables moved by less than √ε of
-            theirs, or when the gradient's norm is below ε √L, L over that at the start, or below ε where L is below
-            ε². Default 4e-10 in float64, 7e-5 in float32.
+            theirs, or when the gradient's norm is below ε of the loss, or where residuals vanish: the loss is below ε²
+            of that at the start, and the variables moved by less than ε. Default 4e-10 in float64, 7e-5 in float32.
         callback: called with an `Iterate` (iteration, loss, gradient_norm, parameters); a true result ends the search.
         progress: whether to print a line as it goes.
 
@@ -254,23 +255,39 @@ class _Search:
         last, small = reports[-1], self.limits.tolerance
         if not (math.isfinite(last.loss) and math.isfinite(last.gradient_norm)):
             return f"the loss or its gradient is not finite{self._remedy}", False
+        best = reports[begun + int(np.argmin([one.loss for one in reports[begun:]]))]
+        far = last.loss > best.loss + 0.1 * abs(best.loss)  # a step too far may end where all is flat
         if last.ended is not None:
-            return last.ended, True
+            return last.ended, not far
         if self.order.example is not None or self.method.has_own_test:
             return None
-        size = abs(last.loss)  # that at the start is 1; where residuals vanish, their gradient does as their root
-        if last.gradient_norm <= small and (size <= small**2 or last.gradient_norm <= small * size**0.5):
+        if not far and last.gradient_norm <= small * abs(last.loss):
             return f"the gradient is below {small:.0e} of the loss", True
-        before = next((one for one in reversed(reports[:-1]) if one.accepted), None)
-        if before is not None and last.accepted:
-            still = relative(last.vector, before.vector) <= small**0.5
-            if still and 0 <= before.loss - last.loss <= small * abs(before.loss):
-                return "loss and parameters no longer change", True
-        since = len(reports) - 1 - begun - int(np.argmin([one.loss for one in reports[begun:]]))
+        if not far and last.accepted and (why := self._still(reports)):
+            return why, True
+        since = next(k for k, one in enumerate(reversed(reports)) if one is best)
         if since >= self.method.patience:
-            return f"no smaller loss in {since} iterations{self._remedy}", last.gradient_norm <= 1e-3 * reports[
-                0
-            ].gradient_norm
+            usual = (
+                reports[0].gradient_norm * abs(best.loss / (reports[0].loss or 1.0)) ** 0.5
+            )  # for residuals so large
+            return f"no smaller loss in {since} iterations{self._remedy}", best.gradient_norm <= max(
+                1e-3, small**0.5
+            ) * usual
+        return None
+
+    def _still(self, reports: list[Report]) -> str | None:
+        """Why the last steps were next to none; a single one may be short by chance where its length is searched."""
+        small, steps = self.limits.tolerance, 1 if self.method.wants_residuals else 3
+        pairs = list(pairwise([one for one in reports if one.accepted][-steps - 1 :]))
+        if len(pairs) < steps:
+            return None
+        moved = max(relative(b.vector, a.vector) for a, b in pairs)
+        if moved <= small**0.5 and all(0 <= a.loss - b.loss <= small * abs(a.loss) for a, b in pairs):
+            return "loss and parameters no longer change"
+        if (
+            moved <= small and abs(reports[-1].loss) <= small**2
+        ):  # residuals vanish, and their gradient does as their root
+            return f"the loss is below {small**2:.0e} of that at the start, and parameters no longer change"
         return None
 
     def _result(self, reports: list[Report], reason: str, converged: bool) -> Inversion:

@@ -4,18 +4,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import DeclarationError
+from ..errors import DeclarationError, RunError
 from ._extras import load
 from ._objective import Linear, Objective
 
 NEVER = 1e-30  # tolerance of a solver that leaves it to us when to stop
 DENSE = 256  # free variables up to which a Jacobian is held as a matrix
+ANEW = 1e-6  # of the loss, below which a method with a line search begins again with what is left as the unit
 DAMPING = 1e-3  # of the curvature at the start, with which Levenberg–Marquardt begins (Marquardt's τ)
 
 
@@ -204,35 +206,64 @@ class Optax(AbstractMethod):
         transformation = optax.with_extra_args_support(self.make())
 
         @jax.jit
-        def step(v: jax.Array, state: Any, subset: Any) -> Any:
-            loss = lambda w: objective.loss(w, subset)  # noqa: E731
+        def step(v: jax.Array, state: Any, subset: Any, unit: Any) -> Any:
+            loss = lambda w: objective.loss(w, subset) / unit  # noqa: E731
             evaluate = optax.value_and_grad_from_state(loss) if self.searches else None
             value, slope = evaluate(v, state=state) if evaluate else jax.value_and_grad(loss)(v)
             change, state = transformation.update(slope, state, v, value=value, grad=slope, value_fn=loss)
             return optax.apply_updates(v, change), state, value, jnp.linalg.norm(slope)
 
-        held = [vector, transformation.init(vector)]
+        held = [vector, transformation.init(vector), 1.0, True]
 
         def advance(subset: Any) -> Report:
-            here = held[0]
+            here, _, unit, new = held
             with jax.numpy_dtype_promotion("standard"):
-                v, state, loss, steep = step(here, held[1], subset)
-            held[:] = [v, state]
-            return Report(here, float(loss), float(steep), True)
+                v, state, loss, steep = step(here, held[1], subset, jnp.asarray(unit, here.dtype))
+            found = Report(here, float(loss) * unit, float(steep) * unit, new)
+            held[:] = [v, state, unit, True]
+            if self.searches and 0 < float(loss) < ANEW:  # line searches tell a step by a loss of size 1
+                held[:] = [here, transformation.init(here), unit * float(loss), False]
+            return found
 
         return advance
 
 
 def _gauss_newton(name: str) -> Callable[[int], Any]:
-    """Makes Levenberg–Marquardt or Gauss–Newton: by QR for few variables, by products with J and Jᵀ for many."""
+    """Makes Levenberg–Marquardt or Gauss–Newton: by QR or SVD for few variables, by products with J and Jᵀ for many."""
 
     def make(size: int) -> Any:
         optimistix, lineax = load("optimistix", f"The method {name}"), load("lineax", f"The method {name}")
-        few = lineax.QR() if name == "LevenbergMarquardt" else lineax.AutoLinearSolver(well_posed=False)
+        few = lineax.QR() if name == "LevenbergMarquardt" else _shortest(lineax)
         many = lineax.Normal(lineax.CG(rtol=1e-3, atol=NEVER, max_steps=400))
         return getattr(optimistix, name)(NEVER, NEVER, linear_solver=few if size <= DENSE else many)
 
     return make
+
+
+@cache
+def _shortest(lineax: Any) -> Any:
+    """A solver by SVD, columns scaled to one size: where one vanishes (at a bound), its variable stays."""
+
+    class ShortestStep(lineax.AbstractLinearSolver):
+        def init(self, operator: Any, options: dict[str, Any]) -> Any:
+            matrix = operator.as_matrix()
+            sizes = jnp.linalg.norm(matrix, axis=0)
+            sizes = jnp.where(sizes > 0, sizes, jnp.ones_like(sizes))
+            return lineax.SVD().init(lineax.MatrixLinearOperator(matrix / sizes), options), sizes
+
+        def compute(self, state: Any, vector: Any, options: dict[str, Any]) -> Any:
+            found, result, stats = lineax.SVD().compute(state[0], vector, options)
+            return found / state[1], result, stats
+
+        def transpose(self, state: Any, options: dict[str, Any]) -> Any:
+            raise RunError("The linear solver of Gauss–Newton has no transpose: fd.invert is not differentiated.")
+
+        conj = transpose
+
+        def assume_full_rank(self) -> bool:
+            return False
+
+    return ShortestStep()
 
 
 def _bfgs(size: int) -> Any:

@@ -32,6 +32,21 @@ def test_linear_least_squares_between_bounds(bounds: Any, seed: int) -> None:
     np.testing.assert_allclose(found.parameters["x"], wanted.x, atol=1e-5)
 
 
+@pytest.mark.parametrize("seed", [1, 4, 8])
+def test_a_best_value_just_beside_a_bound(seed: int) -> None:
+    """Some best values are 0.003 to 0.01 from a bound, nearer than where they could be taken for one that holds."""
+    draw = np.random.default_rng(seed)
+    matrix, truth = draw.normal(size=(20, 6)), draw.normal(size=6)
+    data, ends = matrix @ truth + 0.1 * draw.normal(size=20), (0.0, 1.0) if seed % 2 else (0.0, np.inf)
+    wanted = lsq_linear(matrix, data, ends, tol=1e-14)
+    gaps = np.minimum(np.abs(wanted.x - ends[0]), np.abs(wanted.x - ends[1]))
+    assert ((gaps > 1e-3) & (gaps < 0.02)).any()
+    bounds = (0.0, 1.0) if seed % 2 else (0.0, None)
+    found = fd.invert(lambda p: matrix @ p["x"] - data, dict(x=np.full(6, 0.5)), bounds=dict(x=bounds))
+    assert found.converged
+    np.testing.assert_allclose(found.parameters["x"], wanted.x, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["levenberg-marquardt", "gauss-newton", "l-bfgs", "bfgs"])
 def test_a_bound_that_holds_and_a_parameter_beside_it(method: str) -> None:
     residuals = lambda p: jnp.array([p["a"] - 3, p["b"] - 1, p["a"] * p["b"] - 2])  # noqa: E731

@@ -242,3 +242,37 @@ def test_whole_numbers_of_numpy_count_and_losses_of_python_numbers_are_refused()
     assert fd.invert(square, dict(a=0.5), subsets=np.int64(3), max_iterations=4).parameters["a"] > 0.5
     with pytest.raises(fd.DeclarationError, match="NumPy arrays or numbers"):
         fd.invert(lambda p: float(square(p)), dict(a=0.5))
+
+
+@pytest.mark.parametrize("method", ["l-bfgs", "bfgs", "gauss-newton", "levenberg-marquardt"])
+@pytest.mark.parametrize("start", [1.5, 25.0, 40.0])
+def test_what_is_told_to_have_converged_has(method, start):
+    """From where the loss is 1e20 times that at the best point, noise is all that is left of it in the end."""
+    x = np.linspace(0, 1, 20)
+    data = np.exp(x) + 0.01 * np.random.default_rng(0).normal(size=20)
+
+    def residuals(p):
+        return (p["a"] * jnp.exp(p["b"] * x) - data) / 0.01
+
+    def flat(p):
+        """Whether the gradient is next to nothing for residuals as large as these."""
+        slope = jax.grad(lambda p: jnp.sum(residuals(p) ** 2) / 2)(p)
+        return all(abs(float(one)) < 1e-4 * float(jnp.sum(residuals(p) ** 2)) for one in slope.values())
+
+    found = fd.invert(residuals, dict(a=1.5, b=start), method=method)
+    assert not found.converged or flat(found.parameters)
+    if method == "l-bfgs" or start == 1.5:
+        assert found.converged
+        np.testing.assert_allclose(found.loss, 7.14637998, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["l-bfgs", "gauss-newton", "levenberg-marquardt"])
+def test_noise_is_reached_in_single_precision(method):
+    x = np.linspace(0, 1, 40, dtype=np.float32)
+    data = (3 * np.exp(-2 * x) + 1e-3 * np.random.default_rng(1).normal(size=40)).astype(np.float32)
+
+    def residuals(p):
+        return 1e3 * (p["a"] * jnp.exp(-p["b"] * x) - data)
+
+    found = fd.invert(residuals, dict(a=np.float32(300.0), b=np.float32(0.5)), method=method)
+    assert found.converged and found.loss < 1.001 * fd.invert(residuals, dict(a=np.float32(3), b=np.float32(2))).loss
