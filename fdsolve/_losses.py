@@ -27,6 +27,11 @@ def traced_by_jax(what: str) -> Iterator[None]:
     """Tells whose function turned traced values into numbers. Raises DeclarationError."""
     try:
         yield
+    except jax.errors.TracerIntegerConversionError as error:
+        raise DeclarationError(
+            f"{what} takes an element of a list or NumPy array by a number that is traced (that of the subset is). "
+            f"Stack the elements into one array of jax.numpy: data = jnp.stack(shots), and data[k]."
+        ) from error
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         raise DeclarationError(
             f"{what} turns its parameters into NumPy arrays or numbers, and has no derivative there. Write it in "
@@ -37,11 +42,18 @@ def traced_by_jax(what: str) -> Iterator[None]:
 def check_arrays(value: Any, what: str) -> Any:
     """What a function returned, where that is a pytree of arrays. Raises DeclarationError, and says what to return."""
     for leaf in jax.tree.leaves(value):
-        try:
-            jnp.result_type(leaf)
-        except TypeError:
+        if not _is_array(leaf):
             raise DeclarationError(
                 f"{what} returns a {type(leaf).__name__}; a real scalar, or arrays of residuals, is wanted: "
                 f"fd.misfit(solution, observations), or jnp.sum(solution['u'] ** 2)."
-            ) from None
+            )
     return value
+
+
+def _is_array(leaf: Any) -> bool:
+    """Whether JAX takes something as an array; a labelled one has a dtype, and is none."""
+    try:
+        jnp.result_type(leaf)
+    except TypeError:
+        return False
+    return not hasattr(leaf, "coords")

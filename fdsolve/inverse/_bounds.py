@@ -70,7 +70,8 @@ class Bounds:
         slope = jax.grad(self.objective.loss)
         asked, here = np.asarray(slope(jnp.where(near, ASKED * sides, vector))), np.asarray(slope(vector))
         # By the parameter itself, slopes are these over the distance. Where that here is much less, it has settled.
-        settled = ~self.held & (gaps > LOST) & (np.abs(here) < 0.1 * np.abs(asked) * gaps * np.exp(ASKED))
+        apart = np.where(near, gaps, 0.0)
+        settled = ~self.held & (apart > LOST) & (np.abs(here) < 0.1 * np.abs(asked) * apart * np.exp(ASKED))
         return near & ~settled & (asked * sides > 0)
 
     def release(self, vector: jax.Array, leaving: np.ndarray) -> tuple["Bounds", jax.Array] | None:

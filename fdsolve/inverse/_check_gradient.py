@@ -13,7 +13,7 @@ import numpy as np
 from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
 from ..units import plain
-from ._names import named_leaves
+from ._names import by_name, named_leaves
 from ._objective import to_vector
 
 NUM_STEPS = 8
@@ -191,6 +191,7 @@ class _Point:
                 "fd.check_gradient takes a function of one argument, a pytree like `at`. Put several parameters into a "
                 "dict, or fix the others: fd.check_gradient(lambda p: loss(p, data), at)."
             )
+        at = by_name(at)
         leaves = {name: jnp.asarray(plain(leaf)) for name, leaf in named_leaves(at).items()}
         structure = jax.tree.structure(at)
         for name, leaf in leaves.items():

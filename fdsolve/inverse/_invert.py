@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._losses import takes
 from ..errors import DeclarationError
 from ._bounds import Bounds
 from ._inversion import Inversion
 from ._methods import AbstractMethod, Report, relative, to_method
+from ._names import by_name
 from ._objective import Objective, check_start, to_objective
 from ._regularise import to_terms
 from ._space import Space, to_space
@@ -52,7 +54,8 @@ def invert(
         loss_or_misfit: a function of a pytree like `initial`. One that returns a scalar is a loss L; any other pytree
             of arrays is residuals r, and L = ½‖r‖² (`fd.misfit` makes them). With `subsets=` it takes a second
             argument.
-        initial: where to start: a pytree of real arrays, mostly a dict by name. DataArrays keep their coordinates.
+        initial: where to start: a pytree of real arrays, mostly a dict by name, or a Dataset. The loss and the result's
+            `parameters` have plain arrays in the places of DataArrays; `to_xarray()` has their coordinates.
         method: "levenberg-marquardt" (residuals; the default for them), "gauss-newton" (residuals), "l-bfgs" (the
             default for a scalar), "bfgs", "adam" (the default with subsets), a solver of optimistix or a transformation
             of optax.
@@ -80,20 +83,27 @@ def invert(
     >>> print(f"{float(found.parameters['rate']):.4f}", found.converged)
     0.6931 True
     """
-    space = to_space(initial, bounds, transform)
-    vector = space.start()
-    order = _Subsets.of(subsets, seed)
-    terms = to_terms(regularise, space.parameters(vector), space.dims)
-    objective = to_objective(loss_or_misfit, space, terms, order.example)
-    chosen = to_method(method, objective, subsets is not None)
-    limits = _limits(chosen, space, max_iterations, tolerance)
-    if callback is not None and not callable(callback):
-        raise DeclarationError(f"callback= takes a function of an iterate, got {callback!r}.")
-    loss, slope = check_start(objective, vector, order.example, chosen.is_dense(vector.size))
+    try:
+        space = to_space(by_name(initial), bounds, transform)
+        vector = space.start()
+        order = _Subsets.of(subsets, seed)
+        terms = to_terms(regularise, space.parameters(vector), space.dims, space.coords)
+        objective = to_objective(loss_or_misfit, space, terms, order.example)
+        chosen = to_method(method, objective, subsets is not None)
+        limits = _limits(chosen, space, max_iterations, tolerance)
+        if callback is not None and not (callable(callback) and takes(callback, 1)):
+            raise DeclarationError(
+                f"callback= takes a function of one iterate: def callback(iterate); got {callback!r}."
+            )
+        loss, slope = check_start(objective, vector, order.example, chosen.is_dense(vector.size))
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise DeclarationError(
+            "The loss reads values that are traced; fd.invert runs outside jit, grad and vmap. Call it for each."
+        ) from error
     unit = abs(loss) if loss and subsets is None else 1.0  # one subset does not tell the size of all
     watch = _Watch(space, unit, callback, bool(progress))
     search = _Search(replace(objective, unit=unit), chosen, limits, order, watch)
-    return search.run(vector, float(np.linalg.norm(slope)) / unit)
+    return search.run(vector, float(np.linalg.norm(slope / unit)))
 
 
 @dataclass(frozen=True)

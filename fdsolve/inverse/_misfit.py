@@ -12,7 +12,7 @@ from jax.core import Tracer
 from ..errors import DeclarationError, RunError
 from ..solution import Records, Solution
 from ..units import conversion, rescaled, units_of
-from ._places import Along, Places, find_places, lines_of
+from ._places import Along, Places, check_receivers, find_places, lines_of
 
 SIGMA = "1/sigma"
 
@@ -38,13 +38,14 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
     Raises: DeclarationError for unknown fields, coordinates outside, infinite values; RunError for a solution that is
         not finite where it was observed (a traced one is nan there).
     """
-    arrays, lines, plan = _source(solution)
+    arrays, lines, plan, columns = _source(solution)
     parts, where = [], []
     for name, observed in _named(observations, list(arrays)):
         array, what = arrays[name], f"fd.misfit, `{name}`"
         observed = _in_units(observed, plan, name, what)
         values, kept = _values(observed, what)
         places = find_places(observed, lines(name), kept, plan.problem.scope.grid, what)
+        check_receivers(observed, places, kept, columns, what)
         _check_holes(plan, name, places, array.ndim, what)
         dtype = jnp.result_type(array.dtype, jnp.float32 if not jnp.issubdtype(array.dtype, jnp.inexact) else array)
         residual = places.sample(array.astype(dtype)) - _cast(values, dtype, what)
@@ -59,8 +60,8 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
     return jnp.concatenate([part.astype(common) for part in parts])
 
 
-def _source(solution: Any) -> tuple[Mapping[str, jax.Array], Any, Any]:
-    """Arrays by field, the axes of a field's array, and the plan."""
+def _source(solution: Any) -> tuple[Mapping[str, jax.Array], Any, Any, dict[str, list[Any]]]:
+    """Arrays by field, the axes of a field's array, the plan, and where receivers are, by axis."""
     if isinstance(solution, Solution) and solution.records and not solution.history:
         solution = solution.receivers
     if isinstance(solution, Records):
@@ -68,13 +69,18 @@ def _source(solution: Any) -> tuple[Mapping[str, jax.Array], Any, Any]:
         count = len(records.places.places)
         time = records.plan.problem.scope.grid.time_name
         lines = [Along(str(time), records.times, None), Along("receiver", np.arange(count, dtype=float), None, True)]
-        return records.arrays, lambda name: lines, records.plan
+        columns = {axis: [place.coordinates[axis] for place in records.places.places] for axis in _space(records.plan)}
+        return records.arrays, lambda name: lines, records.plan, columns
     if not isinstance(solution, Solution):
         raise DeclarationError(
             f"fd.misfit takes a solution and observations, got {type(solution).__name__} first. Write "
             f"fd.misfit(fd.solve(u, ...), observations)."
         )
-    return solution.history, lambda name: lines_of(solution, name), solution.plan
+    return solution.history, lambda name: lines_of(solution, name), solution.plan, {}
+
+
+def _space(plan: Any) -> tuple[str, ...]:
+    return plan.problem.scope.grid.space
 
 
 def _named(observations: Any, fields: list[str]) -> Iterator[tuple[str, xr.DataArray]]:

@@ -17,6 +17,11 @@ def is_leaf(value: Any) -> bool:
     return isinstance(value, xr.DataArray) or is_quantity(value)
 
 
+def by_name(tree: Any) -> Any:
+    """A Dataset as the dict of its variables; any other pytree as it is."""
+    return {str(name): one for name, one in tree.data_vars.items()} if isinstance(tree, xr.Dataset) else tree
+
+
 def path_name(path: Any) -> str:
     """The name of a leaf: its keys joined by dots."""
     keys = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]

@@ -145,8 +145,13 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
     )
     bare = Objective(space, traced, terms, False)
     vector = jax.ShapeDtypeStruct((space.size,), space.dtype)
-    with traced_by_jax("The loss"):
-        shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
+    try:
+        with traced_by_jax("The loss"):
+            shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
+    except KeyError as error:
+        raise DeclarationError(
+            f"The loss asks for {error.args[0]!r}, and there is none; the parameters are {', '.join(space.names)}."
+        ) from error
     leaves = jax.tree.leaves(shape)
     if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
         got = ", ".join(str(leaf.dtype) for leaf in leaves) or "nothing"

@@ -1,6 +1,6 @@
 """Where observations lie in the arrays of a solution: indices and shares along each axis."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ..grid import Grid
@@ -137,6 +138,29 @@ def find_places(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, gr
         lower.append(index)
         shares.append(share)
     return Places(tuple(lines), tuple(values), tuple(texts), tuple(lower), tuple(shares))
+
+
+def check_receivers(
+    observed: xr.DataArray, places: Places, kept: np.ndarray, columns: Mapping[str, list[Any]], what: str
+) -> None:
+    """Refuses observations that say they lie elsewhere than the receivers they are numbered for; `columns` are the
+    receivers' coordinates by axis, those that are traced not looked at."""
+    if not columns:
+        return
+    sizes = dict(zip(observed.dims, observed.shape, strict=True))
+    numbers = next(index for line, index in zip(places.lines, places.lower, strict=True) if line.counted)
+    for axis, column in columns.items():
+        if axis not in observed.coords or any(isinstance(one, Tracer) for one in column):
+            continue
+        given = np.ravel(np.asarray(observed.coords[axis].variable.set_dims(sizes).values, float))[kept]
+        own = np.asarray(column, float)[numbers]
+        wrong = np.flatnonzero(~np.isclose(given, own, rtol=1e-6, atol=1e-6 * max(float(np.ptp(own)), 1e-300)))
+        if wrong.size:
+            first = wrong[0]
+            raise DeclarationError(
+                f"{what}: observations for receiver {numbers[first]} lie at {axis}={given[first]:g}, and that receiver "
+                f"at {axis}={own[first]:g}. Number them as the receivers are: observations.assign_coords(receiver=...)."
+            )
 
 
 def _check_dims(observed: xr.DataArray, lines: list[Along], what: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 
 from ..errors import DeclarationError
 from ._lines import Frame, to_frame
@@ -183,10 +184,12 @@ def total_variation(
     return TotalVariation(weigh, parameter, float(smoothing), frame, of)
 
 
-def to_terms(given: Any, parameters: Any, dims: Mapping[str, tuple[str, ...]]) -> tuple[AbstractTerm, ...]:
+def to_terms(
+    given: Any, parameters: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Mapping[str, Any]]
+) -> tuple[AbstractTerm, ...]:
     """The terms of `regularise=`: one or a list of them; functions of the parameters as well. Each is tried.
 
-    `dims` are the axes of each labelled parameter, in their order.
+    `dims` are the axes of each labelled parameter, in their order, `coords` its coordinates.
     """
     listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     terms = []
@@ -199,10 +202,35 @@ def to_terms(given: Any, parameters: Any, dims: Mapping[str, tuple[str, ...]]) -
         if isinstance(one, Tikhonov | TotalVariation):
             own = dims.get(one.parameter or next(iter(dims)), ())
             one = replace(one, frame=replace(one.frame, dims=own))
+            if isinstance(one, Tikhonov) and isinstance(one.prior, xr.DataArray):
+                places = coords.get(one.parameter or next(iter(coords)), {})
+                one = replace(one, prior=_in_order(one.prior, places))
         shape = jax.eval_shape(one if not isinstance(one, AbstractTerm) else one.residuals, parameters)
         scalar = isinstance(shape, jax.ShapeDtypeStruct) and shape.shape == ()
         terms.append(one if isinstance(one, AbstractTerm) else Own(one, not scalar))
     return tuple(terms)
+
+
+def _in_order(prior: xr.DataArray, coords: Mapping[str, Any]) -> xr.DataArray:
+    """A labelled prior in the order of the parameter's coordinates. Raises DeclarationError where they differ."""
+    for name in map(str, prior.dims):
+        if name not in prior.coords or name not in coords:
+            continue
+        wanted, given = np.asarray(coords[name].values), np.asarray(prior.coords[name].values)
+        order = np.argsort(given)[np.argsort(np.argsort(wanted))] if given.shape == wanted.shape else None
+        if order is None or not _same(given[order], wanted):
+            raise DeclarationError(
+                f"fd.tikhonov: prior= lies at other places along `{name}` than the parameter, from {given[0]} to "
+                f"{given[-1]} and from {wanted[0]} to {wanted[-1]}. Bring it there: prior.interp({name}=...)."
+            )
+        prior = prior.isel({name: order})
+    return prior
+
+
+def _same(given: np.ndarray, wanted: np.ndarray) -> bool:
+    if not (np.issubdtype(given.dtype, np.number) and np.issubdtype(wanted.dtype, np.number)):
+        return bool(np.array_equal(given, wanted))
+    return bool(np.allclose(given, wanted, rtol=1e-6, atol=1e-6 * float(np.ptp(wanted)) / max(wanted.size, 1)))
 
 
 def _check(what: str, weight: Any, parameter: Any, of: Any) -> float:

@@ -15,6 +15,9 @@ from ..units import in_words, is_quantity, name_of, plain, to_magnitudes, with_u
 from ._names import is_leaf, named_leaves
 from ._transforms import AbstractTransform, Identity, within
 
+NEAR = 1e-2
+"""How well a transform and its inverse give a value back, relative to the largest."""
+
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
@@ -78,6 +81,11 @@ class Space:
         return tuple(leaf.name for leaf in self.leaves)
 
     @property
+    def coords(self) -> dict[str, Mapping[str, Any]]:
+        """The coordinates of each parameter by dimension, where it has some."""
+        return {leaf.name: leaf.coords for leaf in self.leaves}
+
+    @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         """The axes of each parameter that was given as a labelled array; none of others."""
         return {leaf.name: leaf.dims if leaf.labelled else () for leaf in self.leaves}
@@ -90,6 +98,14 @@ class Space:
                 raise DeclarationError(
                     f"The transform of `{leaf.name}` does not reach its initial value: {leaf.transform!r} of it is not "
                     f"finite. Start inside its range, or leave the transform out."
+                )
+            again = np.asarray(leaf.to_parameter(jnp.asarray(part, self.dtype)), float)
+            size = float(np.max(np.abs(leaf.value), initial=0.0))
+            if not np.allclose(again, leaf.value, rtol=NEAR, atol=NEAR * size):
+                raise DeclarationError(
+                    f"The transform of `{leaf.name}` does not invert itself: back and forth its initial value is "
+                    f"{again.ravel()[0]:g} and was {leaf.value.ravel()[0]:g}. Give the function and its inverse: "
+                    f"fd.inverse.Transform(jnp.exp, jnp.log)."
                 )
         return jnp.asarray(np.concatenate(parts).astype(self.dtype))
 
@@ -186,6 +202,8 @@ def _to_array(name: str, value: Any) -> np.ndarray:
             f"The parameter `{name}` has dtype {array.dtype}; a real floating dtype is wanted. Convert it with "
             f".astype(float), or close the loss over what is not to be found."
         )
+    if array.size == 0:
+        raise DeclarationError(f"The parameter `{name}` has no entries: its shape is {array.shape}. Leave it out.")
     if not np.isfinite(array).all():
         raise DeclarationError(f"The initial value of `{name}` is not finite.")
     return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))

@@ -10,9 +10,11 @@ import numpy as np
 
 from ..errors import DeclarationError, RunError
 from ._objective import Objective
+from ._transforms import Logistic, Softplus
 
 MOST = 8192  # parameters for which a matrix of their pairs is still made
 SINGULAR = 1e-14
+BESIDE = 12.0  # a free variable beside its bound, about 6e-6 of the parameter's size from it
 CHUNK = 256  # columns of a Jacobian made at once
 
 
@@ -81,6 +83,7 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
             f"The matrix of {vector.size} parameters would take {vector.size**2 / 2**27:.1f} GiB; {MOST} parameters at "
             f"most are served. Describe the field by fewer numbers."
         )
+    vector = _off_bounds(objective, vector)
     residuals, data, prior = _linear(objective, vector)
     prior = prior * objective.subsets
     slopes = np.concatenate(
@@ -90,6 +93,16 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
         ]
     ).astype(float)
     return Quadratic(data.T @ data, prior, slopes, residuals)
+
+
+def _off_bounds(objective: Objective, vector: jax.Array) -> jax.Array:
+    """The vector with variables at their bounds moved to where their derivatives are still told from nothing."""
+    parts = []
+    for leaf, part in zip(objective.space.leaves, objective.space.split(vector), strict=True):
+        if isinstance(leaf.transform, Logistic | Softplus):
+            part = jnp.clip(part, -BESIDE, BESIDE if isinstance(leaf.transform, Logistic) else None)
+        parts.append(part)
+    return jnp.concatenate(parts)
 
 
 def _linear(objective: Objective, vector: jax.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

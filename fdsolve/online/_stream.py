@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jax.core import Tracer
 
 from .._losses import takes
@@ -98,7 +99,7 @@ class Stream:
         fields, RunError at the end of the time axis and where nan in the data get into the loss or its gradient; then
         the step counts as not taken.
         """
-        data = self._in_units(data)
+        data = self._in_units(jax.tree.map(_unlabelled, data, is_leaf=_is_labelled))
         given = self._check(data)
         if self._number >= self._declared.last:
             raise RunError(
@@ -126,7 +127,7 @@ class Stream:
                     f"update: `{name}` is not followed; the parameters are {', '.join(self._params)}."
                 )
             known = self._params[name]
-            array = jnp.asarray(self._declared.units.detach(name, value, "update")).astype(known.dtype)
+            array = _real(name, self._declared.units.detach(name, value, "update")).astype(known.dtype)
             if array.shape != known.shape:
                 raise DeclarationError(f"update: `{name}` has shape {known.shape}, got {array.shape}.")
             self._params[name] = array
@@ -291,9 +292,21 @@ def online(
     return Stream(declared, follower, given, own)
 
 
+def _is_labelled(value: Any) -> bool:
+    return isinstance(value, xr.DataArray)
+
+
+def _unlabelled(value: Any) -> Any:
+    """The values of a labelled array, in its order of axes; anything else as it is."""
+    return value.data if _is_labelled(value) else value
+
+
 def _real(name: str, value: Any) -> jax.Array:
     """A parameter as an array; whole numbers are refused."""
-    array = jnp.asarray(value)
+    try:
+        array = jnp.asarray(_unlabelled(value))
+    except TypeError as error:
+        raise DeclarationError(f"fd.online: the parameter `{name}` is no number or array, got {value!r}.") from error
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise DeclarationError(
             f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "

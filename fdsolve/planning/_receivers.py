@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 
 from ..errors import DeclarationError
 from ..grid import Time
@@ -64,6 +65,8 @@ def _from_places(points: Any) -> tuple[Place, ...]:
 
 def _from_coordinates(points: Mapping[Any, Any], interpolation: Any) -> tuple[Place, ...]:
     chosen: AbstractInterpolation = to_interpolation(interpolation, "fd.receivers")
+    if isinstance(points, xr.Dataset):
+        points = {str(name): points[name].data for name in points.variables}
     lengths = {name: np.shape(value) for name, value in points.items()}
     wrong = [name for name, shape in lengths.items() if len(shape) > 1]
     if wrong:

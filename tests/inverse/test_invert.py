@@ -198,6 +198,12 @@ WRONG = [
     (lambda p: jnp.sqrt(p["size"] - p["size"]), dict(size=1.0), {}, "by `size` is not finite"),
     (lambda p: np.asarray(p["size"]), dict(size=1.0), {}, "into NumPy arrays"),
     (lambda p, k: p["size"] * k, dict(size=1.0), {}, "takes one argument.*subsets=8"),
+    (lambda p: p["sise"], START, {}, "asks for 'sise', and there is none; the parameters are size, slope"),
+    (lambda p: xr.DataArray(p["size"] * X, dims="x"), dict(size=1.0), {}, "returns a DataArray"),
+    (lambda p, k: p["size"] - [X, X][k], dict(size=1.0), dict(subsets=2), "element of a list .* jnp.stack"),
+    (residuals, dict(START, none=np.zeros(0)), {}, "`none` has no entries"),
+    (residuals, START, dict(callback=lambda a, b: None), "a function of one iterate"),
+    (residuals, START, dict(transform=dict(size=fd.inverse.Transform(jnp.exp, jnp.exp))), "does not invert itself"),
     (
         lambda p: "small",
         dict(size=1.0),
@@ -276,3 +282,48 @@ def test_noise_is_reached_in_single_precision(method):
 
     found = fd.invert(residuals, dict(a=np.float32(300.0), b=np.float32(0.5)), method=method)
     assert found.converged and found.loss < 1.001 * fd.invert(residuals, dict(a=np.float32(3), b=np.float32(2))).loss
+
+
+@pytest.mark.parametrize("around", [jax.jit, jax.vmap])
+def test_inside_a_transformation_is_told(around):
+    def best(data):
+        return fd.invert(lambda p: p["k"] - data, dict(k=1.0)).parameters["k"]
+
+    with pytest.raises(fd.DeclarationError, match="runs outside jit, grad and vmap"):
+        around(best)(jnp.ones((2, 2)))
+
+
+def test_a_dataset_gives_parameters_and_a_result_starts_another_search():
+    first = fd.invert(residuals, xr.Dataset(dict(size=START["size"], slope=("part", START["slope"]))), max_iterations=1)
+    again = fd.invert(residuals, first.to_xarray()[["size", "slope"]])
+    assert again.converged
+    np.testing.assert_allclose(again.parameters["slope"], TRUE["slope"], rtol=1e-6)
+
+
+def test_an_uncertainty_at_a_bound_is_that_without_it():
+    def residuals(p):
+        return jnp.stack([p["a"] - 5.0, p["b"] - 0.3])
+
+    for bounds in ((0, 1), (None, 1), (-1, 1)):
+        found = fd.invert(residuals, dict(a=0.5, b=0.5), bounds=dict(a=bounds))
+        np.testing.assert_allclose(found.covariance(noise=1.0), np.eye(2), atol=1e-4)
+
+
+def test_residuals_whose_gradient_is_almost_infinite_are_a_start():
+    found = fd.invert(lambda p: 1e130 * (p["a"] * jnp.asarray(X) - 1e-4), dict(a=1e3))
+    assert np.isfinite(found.losses).all() and found.loss < 1e-6 * found.losses[0]
+
+
+def test_a_prior_is_taken_where_it_lies():
+    grid = fd.Grid(x=fd.Axis(0.0, 1.0, num=4))
+    start = xr.DataArray(np.zeros(4), dict(x=grid.x.points), ("x",))
+
+    def found(places):
+        prior = xr.DataArray([1.0, 2.0, 3.0, 4.0], dict(x=places), ("x",))
+        term = fd.tikhonov(1.0, "m", order=0, grid=grid, prior=prior)
+        return fd.invert(lambda p: p["m"] * 1e-6, dict(m=start), regularise=term).parameters["m"]
+
+    np.testing.assert_allclose(found(grid.x.points), [1, 2, 3, 4], rtol=1e-6)
+    np.testing.assert_allclose(found(grid.x.points[::-1]), [4, 3, 2, 1], rtol=1e-6)
+    with pytest.raises(fd.DeclarationError, match="other places along `x` than the parameter"):
+        found(grid.x.points + 100)

@@ -99,3 +99,14 @@ WRONG = [
 def test_wrong_observations_are_told(solution, points, change, options, message):
     with pytest.raises(fd.DeclarationError, match=message):
         fd.misfit(solution, change(points), **options)
+
+
+def test_observations_of_receivers_say_where_they_lie():
+    v = fd.Field("v", fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0.0, 1.0, num=11)))
+    v[...] = fd.rate(lambda v: -v[...])
+    v[0] = lambda x: x
+    solution = fd.solve(v, save=fd.receivers(dict(x=np.array([0.2, 0.5, 0.8])), every=5))
+    turned = solution.to_xarray().v.isel(receiver=[2, 1, 0])
+    np.testing.assert_allclose(fd.misfit(solution, turned), 0.0, atol=1e-12)
+    with pytest.raises(fd.DeclarationError, match=r"receiver 0 lie at x=0.8, and that receiver at x=0.2. Number them"):
+        fd.misfit(solution, turned.drop_vars("receiver"))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import fdsolve as fd
 from fdsolve.adjoint.traces import DRTRL, CannotFollow, PPProp, SnAp
@@ -382,3 +383,13 @@ def test_memory_is_that_of_one_step_whatever_kernel_the_run_alone_takes(num: int
             return jax.jit(jax.grad(loss)).lower(0.01).compile().memory_analysis().temp_size_in_bytes
 
     assert temporary(16) == temporary(1024)
+
+
+def test_streams_take_labelled_data_and_refuse_what_is_no_number() -> None:
+    stream = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: jnp.sum((state["u"] - data["y"]) ** 2))
+    labelled = stream.step(dict(y=xr.DataArray(U0, dims="x")))
+    plain = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: jnp.sum((state["u"] - data["y"]) ** 2))
+    close(labelled.loss, plain.step(dict(y=U0)).loss)
+    for value, message in ((np.nan, "`nu` is not finite"), ("a", "`nu` is no number or array")):
+        with pytest.raises(fd.DeclarationError, match=message):
+            stream.update(nu=value)
