@@ -303,10 +303,9 @@ def _unlabelled(value: Any) -> Any:
 
 def _real(name: str, value: Any) -> jax.Array:
     """A parameter as an array; whole numbers are refused."""
-    try:
-        array = jnp.asarray(_unlabelled(value))
-    except TypeError as error:
-        raise DeclarationError(f"fd.online: the parameter `{name}` is no number or array, got {value!r}.") from error
+    if isinstance(value, str) or value is None:
+        raise DeclarationError(f"fd.online: the parameter `{name}` is no number or array, got {value!r}.")
+    array = jnp.asarray(_unlabelled(value))
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise DeclarationError(
             f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "
