@@ -1,7 +1,10 @@
 """Phases: levels that share a structure, and on each of them the points that every rule defines."""
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Number
+from typing import Any
 
 import numpy as np
 
@@ -104,6 +107,38 @@ def is_initial(levels: np.ndarray) -> bool:
     return 0 < count < levels.size and bool(levels[:count].all())
 
 
+def _are_starting(problem: Problem, name: str) -> list[bool]:
+    """Which assignments of a field give its first levels, one after the other or together, by what reads no field:
+    `u[0] = f` and `u[1] = g` as `u[:2]`. At their levels boundary conditions stay what they are."""
+    found, count = [], 0
+    levels = [np.logical_or.reduce([term.levels for term in one.terms.terms]) for one in problem.assignments[name]]
+    fixed = [_reads_no_field(one.rule, problem.names) for one in problem.assignments[name]]
+    for _ in levels:
+        more = [int(np.flatnonzero(own)[-1]) + 1 for own, still in zip(levels, fixed, strict=True)
+                if own.any() and not own[-1] and still and int(np.argmax(own)) <= count and _is_run(own)]  # fmt: skip
+        if max(more, default=0) <= count:
+            break
+        count = max(more)
+    for own, still in zip(levels, fixed, strict=True):
+        found.append(is_initial(own) or bool(still and own.any() and not own[count:].any()))
+    return found
+
+
+def _is_run(levels: np.ndarray) -> bool:
+    """Whether levels follow each other without a gap."""
+    at = np.flatnonzero(levels)
+    return int(at[-1] - at[0]) + 1 == at.size
+
+
+def _reads_no_field(rule: Any, names: Sequence[str]) -> bool:
+    """Whether a rule is values, or a function of coordinates and parameters alone."""
+    if isinstance(rule, Number) or hasattr(rule, "dtype"):
+        return True
+    if not inspect.isfunction(rule):
+        return False
+    return not set(inspect.signature(rule).parameters) & set(names)
+
+
 @dataclass(frozen=True, eq=False)
 class _Entry:
     index: int
@@ -111,12 +146,13 @@ class _Entry:
     points: Points
     predicate: Predicate | None
     initial: bool
+    starting: bool
     claims: Claims | None
 
 
 def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
     layout = problem.scope.layouts[name]
-    entries = []
+    entries, starting = [], _are_starting(problem, name)
     for index, assignment in enumerate(problem.assignments[name]):
         if isinstance(assignment.rule, AbstractLayer):
             continue
@@ -129,7 +165,7 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
                 _check_predicate(assignment, predicate, name, problem)
                 claims = claim_walls(points, layout) if predicate is None else Claims({}, points)
                 _check_not_periodic(claims, layout, assignment, name)
-            entries.append(_Entry(index, assignment, points, predicate, initial, claims))
+            entries.append(_Entry(index, assignment, points, predicate, initial, starting[index], claims))
     first = next((i for i, entry in enumerate(entries) if entry.initial), None)
     if first is None:
         return entries
@@ -238,7 +274,7 @@ def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> 
     rules, walls = Points(), {}
     for entry in reversed(entries):
         if entry.claims is None:
-            if entry.predicate is None and not entry.assignment.adds and not entry.initial:
+            if entry.predicate is None and not entry.assignment.adds and not entry.starting:
                 rules = rules.union(entry.points)
             continue
         for side, wall in entry.claims.walls.items():

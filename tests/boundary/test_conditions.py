@@ -371,3 +371,31 @@ def test_reads_beyond_a_corner_that_nothing_supplies_are_refused_still():
     u[1:, :, 0] = skew  # takes the first wall's number away, and its ghosts were never there
     with pytest.raises(fd.PlanningError, match="one point outside the lower end of axis `z`"):
         fd.plan(u)
+
+
+@pytest.mark.parametrize("walls_first", [True, False])
+@pytest.mark.parametrize("cells", [True, False])
+@pytest.mark.parametrize(
+    "condition", [fd.boundary.Neumann(0.3), fd.boundary.Robin(1.0, 2.0, 0.1), fd.boundary.Dirichlet(0.2)]
+)
+def test_first_levels_one_by_one_are_those_given_together(condition, cells, walls_first):
+    def found(together):
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=7), x=fd.Axis(0.0, 1.0, num=8, cells=cells)))
+        u[...] = lambda u: 2 * u["t-1"] - u["t-2"] + 0.1 * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
+        if walls_first:
+            u[dict(x=[0, -1])] = condition
+        if together:
+            u[:2] = lambda x, t: jnp.sin(x) * (1 + t)
+        else:
+            u[0] = lambda x, t: jnp.sin(x) * (1 + t)
+            u[1] = lambda x, t: jnp.sin(x) * (1 + t)
+        if not walls_first:
+            u[dict(x=[0, -1])] = condition
+        return np.asarray(fd.solve(u)["u"])
+
+    inner = np.s_[:2] if walls_first else np.s_[:2, 1:-1]  # a wall that is told later has its own value on its points
+    together, apart = found(True), found(False)
+    np.testing.assert_allclose(apart[inner], together[inner], rtol=1e-14)
+    if walls_first:
+        np.testing.assert_allclose(apart, together, rtol=1e-13)
+    assert np.isfinite(apart).all()
