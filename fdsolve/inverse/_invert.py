@@ -235,11 +235,8 @@ class _Search:
         leaving = bounds.leaving(reports[-1].vector)
         if not leaving.any():
             return None, end
-        moved = bounds.release(reports[-1].vector, leaving)
-        return moved, (
-            f"{int(leaving.sum())} parameters stay at bounds away from which the loss falls{self._remedy}",
-            False,
-        )
+        stuck = f"{int(leaving.sum())} parameters stay at bounds away from which the loss falls{self._remedy}"
+        return bounds.release(reports[-1].vector, leaving), (stuck, False)
 
     @property
     def _remedy(self) -> str:
@@ -277,12 +274,10 @@ class _Search:
             return why, True
         since = next(k for k, one in enumerate(reversed(reports)) if one is best)
         if since >= self.method.patience:
-            usual = (
-                reports[0].gradient_norm * abs(best.loss / (reports[0].loss or 1.0)) ** 0.5
-            )  # for residuals so large
-            return f"no smaller loss in {since} iterations{self._remedy}", best.gradient_norm <= max(
-                1e-3, small**0.5
-            ) * usual
+            # The gradient is held against that at the start, for residuals as small as these.
+            usual = reports[0].gradient_norm * abs(best.loss / (reports[0].loss or 1.0)) ** 0.5
+            success = best.gradient_norm <= max(1e-3, small**0.5) * usual
+            return f"no smaller loss in {since} iterations{self._remedy}", success
         return None
 
     def _still(self, reports: list[Report]) -> str | None:
@@ -294,9 +289,8 @@ class _Search:
         moved = max(relative(b.vector, a.vector) for a, b in pairs)
         if moved <= small**0.5 and all(0 <= a.loss - b.loss <= small * abs(a.loss) for a, b in pairs):
             return "loss and parameters no longer change"
-        if (
-            moved <= small and abs(reports[-1].loss) <= small**2
-        ):  # residuals vanish, and their gradient does as their root
+        # Where residuals vanish, their gradient does as their root, and the loss goes on falling in rounding.
+        if moved <= small and abs(reports[-1].loss) <= small**2:
             return f"the loss is below {small**2:.0e} of that at the start, and parameters no longer change"
         return None
 

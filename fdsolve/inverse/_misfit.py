@@ -69,7 +69,8 @@ def _source(solution: Any) -> tuple[Mapping[str, jax.Array], Any, Any, dict[str,
         count = len(records.places.places)
         time = records.plan.problem.scope.grid.time_name
         lines = [Along(str(time), records.times, None), Along("receiver", np.arange(count, dtype=float), None, True)]
-        columns = {axis: [place.coordinates[axis] for place in records.places.places] for axis in _space(records.plan)}
+        space = records.plan.problem.scope.grid.space
+        columns = {axis: [place.coordinates[axis] for place in records.places.places] for axis in space}
         return records.arrays, lambda name: lines, records.plan, columns
     if not isinstance(solution, Solution):
         raise DeclarationError(
@@ -77,10 +78,6 @@ def _source(solution: Any) -> tuple[Mapping[str, jax.Array], Any, Any, dict[str,
             f"fd.misfit(fd.solve(u, ...), observations)."
         )
     return solution.history, lambda name: lines_of(solution, name), solution.plan, {}
-
-
-def _space(plan: Any) -> tuple[str, ...]:
-    return plan.problem.scope.grid.space
 
 
 def _named(observations: Any, fields: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
