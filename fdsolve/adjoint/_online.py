@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .._tangents import replaced
 from ..errors import DeclarationError, FdsolveWarning
@@ -147,8 +148,18 @@ class Online(AbstractWhole):
         following = _follow(self, run, specs, tuple(moving), join, tuple(names))
         update = following.update
         given = {name: leaves[k] for name, k in zip(names, moving, strict=True)}
+        self._check(run, leaves, join, update, given)
         gradient = update.by_name(_march(run, leaves, join, update, following, cotangents, given, self.window))
         return [gradient[name].reshape(jnp.shape(given[name])) for name in names]
+
+    def _check(self, run: Run, leaves: Sequence[Any], join: Any, update: Update, given: Any) -> None:
+        """Asks the methods once more where numbers are known, which they are not when a run is traced."""
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return
+        inputs = (list(leaves), (jnp.asarray(run.usual, jnp.int32),))
+        point = (update.join(given), *update.packing.pack(run.begin(join(list(leaves)))), inputs)
+        for one in self.method.values() if isinstance(self.method, dict) else [self.method]:
+            one.check(update, point)
 
 
 def check_window(window: Any, what: str) -> int:

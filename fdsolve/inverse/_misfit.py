@@ -10,9 +10,10 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..errors import DeclarationError, RunError
+from ..region import Box
 from ..solution import Records, Solution
 from ..units import conversion, rescaled, units_of
-from ._places import Along, Places, check_receivers, find_places, lines_of
+from ._places import Along, Places, check_receivers, find_places, kept_points, lines_of
 
 SIGMA = "1/sigma"
 
@@ -46,9 +47,9 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
         values, kept = _values(observed, what)
         places = find_places(observed, lines(name), kept, plan.problem.scope.grid, what)
         check_receivers(observed, places, kept, columns, what)
-        _check_holes(plan, name, places, array.ndim, what)
+        _check_holes(plan, name, places, what)
         dtype = jnp.result_type(array.dtype, jnp.float32 if not jnp.issubdtype(array.dtype, jnp.inexact) else array)
-        residual = places.sample(array.astype(dtype)) - _cast(values, dtype, what)
+        residual = places.sample(array.reshape(places.shape).astype(dtype)) - _cast(values, dtype, what)
         factor = _weights(weight, name, observed, kept, what)
         residual = residual if factor is None else residual * jnp.asarray(factor).astype(residual.real.dtype)
         if isinstance(values, jax.Array):
@@ -192,13 +193,13 @@ def _one_over_sigma(weight: str, observed: xr.DataArray, what: str) -> Any:
     return 1 / sigma
 
 
-def _check_holes(plan: Any, name: str, places: Places, ndim: int, what: str) -> None:
+def _check_holes(plan: Any, name: str, places: Places, what: str) -> None:
     """Refuses observations inside holes."""
     points = plan.holes.get(name)
-    if points is None or points.empty or places.has_receivers:
+    kept, shape = kept_points(plan, name), plan.problem.scope.layouts[name].space_shape
+    if points is None or points.empty or places.has_receivers or len(kept) < len(shape):  # means leave holes out
         return
-    shape = places.shape[len(places.shape) - len(plan.problem.scope.grid.space) :]
-    mask = points.to_mask(type(points.bounds()).of_shape(shape))
+    mask = points.to_mask(Box.of_shape(shape))[np.ix_(*kept.values())]
     hit = places.touches(mask)
     if hit.any():
         raise DeclarationError(

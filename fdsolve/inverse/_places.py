@@ -12,7 +12,8 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..grid import Grid
+from ..grid import Axis, Grid
+from ..planning import Plan
 from ..solution import Solution
 
 ON_POINT = 1e-6
@@ -22,13 +23,16 @@ ON_POINT = 1e-6
 @dataclass(frozen=True, eq=False)
 class Along:
     """One dimension of a solution's array: the coordinates of its points; `period` closes it; `counted` ones are
-    numbers of receivers, which lie nowhere between. `ends` are its walls, which lie beyond the middles of cells."""
+    numbers of receivers, which lie nowhere between. `ends` are how far it is known: to walls beyond the middles of
+    cells."""
 
     name: str
     points: np.ndarray
     period: float | None
     counted: bool = False
     ends: tuple[float, float] | None = None
+    step: float = 1.0
+    """How far apart points lie where there is one."""
 
     def locate(
         self, values: np.ndarray, what: str, text: Callable[[float], str] = "{:g}".format
@@ -41,7 +45,7 @@ class Along:
         if self.period is not None:
             values = points[0] + (values - points[0]) % self.period
             points = np.append(points, points[0] + self.period)
-        steps = np.diff(points) if points.size > 1 else np.ones(1)
+        steps = np.diff(points) if points.size > 1 else np.full(1, self.step)
         low, high = (points[0], points[-1]) if self.ends is None or self.period is not None else self.ends
         slack = ON_POINT * np.array([steps[0], steps[-1]])
         outside = (values < low - slack[0]) | (values > high + slack[1])
@@ -114,20 +118,39 @@ class Places:
 
 
 def lines_of(solution: Solution, name: str) -> list[Along]:
-    """The dimensions of a field's saved history."""
+    """The dimensions of a field's saved history, with axes of which one point was saved; without those along which a
+    mean or the like was."""
     grid = solution.plan.problem.scope.grid
     faces = solution.plan.problem.scope.layouts[name].faces
     found = [] if grid.time is None else [Along(str(grid.time_name), solution.times, None)]
-    for axis in grid.space:
+    for axis, kept in kept_points(solution.plan, name).items():
         owner, face = grid.space_axis(axis), axis in faces
-        period = owner.length if owner.periodic else None
-        found.append(Along(axis, owner.positions(face, 0, owner.size(face)), period, ends=(owner.lower, owner.upper)))
+        size = owner.size(face)
+        points = owner.positions(face, 0, size)[kept.start : kept.stop : kept.step]
+        ends = owner.lower if kept[0] == 0 else points[0], owner.upper if kept[-1] == size - 1 else points[-1]
+        found.append(Along(axis, points, _period(owner, points), ends=ends, step=owner.length / owner.num))
     return found
+
+
+def kept_points(plan: Plan, name: str) -> dict[str, range]:
+    """Which points of a field were saved along each axis of which any were."""
+    layout, showing = plan.problem.scope.layouts[name], plan.structure.showing
+    sizes = dict(zip(layout.space, layout.space_shape, strict=True))
+    return {axis: range(size) for axis, size in sizes.items()} if showing is None else showing.of(name).kept(sizes)
+
+
+def _period(owner: Axis, points: np.ndarray) -> float | None:
+    """The length of a periodic axis, unless what was cut out of it leaves a gap."""
+    if not owner.periodic or points.size == 1 < owner.num:
+        return None
+    gap = owner.length - (points[-1] - points[0])
+    return owner.length if gap <= (1 + ON_POINT) * max(np.diff(points), default=owner.length) else None
 
 
 def find_places(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, grid: Grid, what: str) -> Places:
     """Where the observations that count lie."""
     _check_dims(observed, lines, what)
+    _check_reduced(observed, lines, kept, grid, what)
     values, texts, lower, shares = [], [], [], []
     for line in lines:
         found, text = _coordinates(observed, line, kept, grid, what)
@@ -175,6 +198,19 @@ def _check_dims(observed: xr.DataArray, lines: list[Along], what: str) -> None:
             f"{what}: nothing says where the observations lie along their dimension `{lost[0]}`. Give coordinates "
             f"along it, of {wanted}: observations.assign_coords({lines[-1].name}=('{lost[0]}', places))."
         )
+
+
+def _check_reduced(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, grid: Grid, what: str) -> None:
+    """Refuses observations at several places along an axis of which a mean or the like was saved."""
+    sizes = dict(zip(observed.dims, observed.shape, strict=True))
+    for axis in grid.space if not any(line.counted for line in lines) else ():
+        if axis in observed.coords and all(line.name != axis for line in lines):
+            values = np.ravel(observed.coords[axis].variable.set_dims(sizes).values)[kept]
+            if (values != values[0]).any():
+                raise DeclarationError(
+                    f"{what}: the observations lie at several places along `{axis}`, along which the solution saved "
+                    f"one value for all. Save the points: fd.every(1), or reduce the observations as the solution is."
+                )
 
 
 def _names(line: Along) -> tuple[str, str]:

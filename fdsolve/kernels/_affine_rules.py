@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..planning import Structure, varies, weight_function
-from ..stencil import ProfileRead, StateRead, Traced, WholeRead, depends_on
+from ..stencil import ALL_CALLS, ProfileRead, StateRead, Traced, WholeRead, depends_on, inner_of
 from ._level import Arrays
 
 _ANALYTIC = frozenset(
@@ -23,7 +23,6 @@ _ANALYTIC = frozenset(
         "cumsum", "copy", "copy_p", "real", "imag", "conj", "complex", "pad", "split", "symbolic_zeros",
     }
 )  # fmt: skip
-_CALLS = frozenset({"jit", "pjit", "closed_call", "custom_jvp_call"})
 _DRAWS = (11, 29, 47)
 
 
@@ -86,12 +85,11 @@ def _primitives(jaxpr: jex.Jaxpr, outputs: Sequence[Any]) -> Iterator[str]:
         if not any(v in needed for v in eqn.outvars):
             continue
         needed.update(v for v in eqn.invars if not isinstance(v, jex.Literal))
-        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr")) if eqn.primitive.name in _CALLS else None
+        inner = inner_of(eqn) if eqn.primitive.name in ALL_CALLS else None
         if inner is None:
             yield eqn.primitive.name
         else:
-            body: Any = inner.jaxpr if isinstance(inner, jex.ClosedJaxpr) else inner
-            yield from _primitives(body, body.outvars)
+            yield from _primitives(inner.jaxpr, inner.jaxpr.outvars)
 
 
 def other_operands(rule: Traced) -> list[Any]:

@@ -13,6 +13,7 @@ from ..errors import DeclarationError
 from ..kernels import Arrays
 from ..planning import Plan, final, make_plan
 from ..stepping import Carry, first_carry, interiors, make_step, usual_level
+from ._labels import Labels
 from ._units import StreamUnits
 
 
@@ -24,6 +25,7 @@ class Declared:
     update: Update
     carry: Carry
     units: StreamUnits
+    labels: Labels
 
     def look(self, carry: Carry) -> dict[str, Any]:
         """The fields at the last level, by name; as quantities where the declaration has such."""
@@ -43,21 +45,24 @@ def declare(
     stepper: Any,
     solver: Any,
     units: StreamUnits,
+    labels: Labels,
 ) -> Declared:
     """The step of a declaration; `inputs` are examples of parameters that differ from step to step. Parameters and
-    inputs are magnitudes in their `units`.
+    inputs are magnitudes in their `units`, along the axes that their `labels` say.
 
     Raises DeclarationError for a grid without time, and what planning raises.
     """
 
     def plan(own: Mapping[str, Any], given: Mapping[str, Any]) -> Plan:
-        return make_plan(fields, {**fixed, **units.attach({**given, **own})}, stepper, final(), solver)
+        moving = labels.attach(units.attach({**given, **own}))
+        return make_plan(fields, {**fixed, **moving}, stepper, final(), solver)
 
     made = plan(params, inputs)
     if made.problem.scope.grid.time is None:
         raise DeclarationError(
             "fd.online follows steps in time, and the grid has no time axis. Declare t=fd.Time(...)."
         )
+    labels.check(made.problem.scope.grid)
     structure, axes = replace(made.structure, kernels=()), made.problem.scope.grid.space
     form = jax.tree.structure(Arrays(**made.operands))
     closed = jax.make_jaxpr(lambda own, given: jax.tree.leaves(Arrays(**plan(own, given).operands)))(
@@ -87,4 +92,4 @@ def declare(
         look=lambda held: interiors(structure, held[0]),
         is_deep=any(len(levels) > 1 for levels in carry[0].levels.values()),
     )
-    return Declared(made, update, carry, units)
+    return Declared(made, update, carry, units, labels)

@@ -16,6 +16,7 @@ from ..errors import DeclarationError, RunError
 from ..stencil import depends_on
 from ..units import plain
 from ._declared import Declared, declare
+from ._labels import Labels, in_order, plain_array
 from ._units import StreamUnits
 
 
@@ -99,7 +100,7 @@ class Stream:
         fields, RunError at the end of the time axis and where nan in the data get into the loss or its gradient; then
         the step counts as not taken.
         """
-        data = self._in_units(jax.tree.map(_unlabelled, data, is_leaf=_is_labelled))
+        data = self._plain(data)
         given = self._check(data)
         if self._number >= self._declared.last:
             raise RunError(
@@ -127,6 +128,7 @@ class Stream:
                     f"update: `{name}` is not followed; the parameters are {', '.join(self._params)}."
                 )
             known = self._params[name]
+            value = self._declared.labels.take(name, value, "update")
             array = _real(name, self._declared.units.detach(name, value, "update")).astype(known.dtype)
             if array.shape != known.shape:
                 raise DeclarationError(f"update: `{name}` has shape {known.shape}, got {array.shape}.")
@@ -198,13 +200,20 @@ class Stream:
             f"and in the loss jnp.where(jnp.isnan(data), 0, u - known)."
         )
 
-    def _in_units(self, data: Any) -> Any:
-        """The data with inputs in the units of their examples: other units of one kind are of another form."""
-        if not isinstance(data, Mapping):
-            return data
-        units = self._declared.units
-        own = {name: units.detach(name, data[name], "step") for name in self._inputs if name in data}
-        return {**data, **units.attach(own)}
+    def _plain(self, data: Any) -> Any:
+        """The data without labels, in the grid's order of axes, and inputs in that, and the units, of their examples:
+        other units of one kind are of another form."""
+        grid, own = self._declared.plan.problem.scope.grid, {}
+        if isinstance(data, Mapping):
+            given = {name: data[name] for name in self._inputs if name in data}
+            given = {name: self._declared.labels.take(name, value, "step") for name, value in given.items()}
+            units = self._declared.units
+            own = units.attach({name: units.detach(name, value, "step") for name, value in given.items()})
+            data = {name: value for name, value in data.items() if name not in own}
+        data = jax.tree.map(
+            lambda leaf: in_order(leaf, grid), data, is_leaf=lambda leaf: isinstance(leaf, xr.DataArray)
+        )
+        return {**data, **own} if own else data
 
     def _check(self, data: Any) -> dict[str, Any]:
         """The inputs among the data."""
@@ -254,7 +263,9 @@ def online(
     `fd.adjoint.Online` ("forward", exact, unless told otherwise; a dict gives each parameter its own); `inputs`,
     examples of the parameters that come with the data of every step; `parameters`, those that stay. `window`: within
     so many steps derivatives are taken by reversal. `otherwise="forward"` follows exactly what the method cannot.
-    Parameters, inputs and data may be quantities, as in `fd.solve`.
+    Parameters, inputs and data may be quantities, as in `fd.solve`. Parameters and inputs may be labelled, by
+    `fd.along` or as DataArrays on the whole axes of the grid; gradients are in their order of axes. DataArrays among
+    the data come to the loss in the grid's.
 
     Memory is that of the state and the traces (see `stream.report`), whatever the number of steps; one step is compiled
     once. Raises DeclarationError and PlanningError for what does not fit together. Warns once where a method is not
@@ -280,10 +291,11 @@ def online(
     rest = None if otherwise is None else make_method(otherwise, {}, "fd.online, otherwise=")
     if isinstance(rest, dict):
         raise DeclarationError("fd.online: otherwise= takes one method.")
-    units = StreamUnits({**params, **(inputs or {})})
-    own = {name: _real(name, plain(value)) for name, value in params.items()}
-    given = {name: jnp.asarray(plain(value)) for name, value in (inputs or {}).items()}
-    declared = declare(fields, own, parameters or {}, given, stepper, solver, units)
+    labels, bare = Labels({**params, **(inputs or {})}), plain_array
+    units = StreamUnits({name: bare(value) for name, value in {**params, **(inputs or {})}.items()})
+    own = {name: _real(name, plain(bare(value))) for name, value in params.items()}
+    given = {name: jnp.asarray(plain(bare(value))) for name, value in (inputs or {}).items()}
+    declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     following = follow(declared.update, chosen, rest)
     warn_if_inexact(following)
@@ -292,20 +304,11 @@ def online(
     return Stream(declared, follower, given, own)
 
 
-def _is_labelled(value: Any) -> bool:
-    return isinstance(value, xr.DataArray)
-
-
-def _unlabelled(value: Any) -> Any:
-    """The values of a labelled array, in its order of axes; anything else as it is."""
-    return value.data if _is_labelled(value) else value
-
-
 def _real(name: str, value: Any) -> jax.Array:
     """A parameter as an array; whole numbers are refused."""
     if isinstance(value, str) or value is None:
         raise DeclarationError(f"fd.online: the parameter `{name}` is no number or array, got {value!r}.")
-    array = jnp.asarray(_unlabelled(value))
+    array = jnp.asarray(value)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise DeclarationError(
             f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "

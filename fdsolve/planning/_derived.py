@@ -1,6 +1,6 @@
 """What is kept of a saved level: parts of fields, and means, integrals and extremes along axes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -45,6 +45,16 @@ class Shown:
     def weighted(self) -> bool:
         """Whether the volumes of the cells are needed."""
         return any(isinstance(one, Reduction) for one in self.steps)
+
+    def kept(self, sizes: Mapping[str, int]) -> dict[str, range]:
+        """The points that are left along each axis, of so many, but for axes of reductions; of a dropped axis one."""
+        found = {axis: range(size) for axis, size in sizes.items()}
+        for one in self.steps:
+            if isinstance(one, Cut):
+                found[one.axis] = found[one.axis][one.start : one.stop : one.step]
+            else:
+                found = {axis: points for axis, points in found.items() if axis not in one.axes}
+        return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..planning import Cut, Plan
+from ..planning import Plan
 from ..region import Box
 from ._solution import LastLevel
 
@@ -48,14 +48,8 @@ def mark_shown(made: Plan, name: str, array: jax.Array, hidden: Mapping[str, jax
     one, mask = made.structure.showing.of(name), holes_of(made, name, hidden)
     if one.weighted or mask is None or not jnp.issubdtype(array.dtype, jnp.inexact):
         return array
-    axes = list(made.problem.scope.grid.space)
-    for cut in one.steps:
-        assert isinstance(cut, Cut)
-        place = axes.index(cut.axis)
-        mask = jnp.moveaxis(jnp.moveaxis(jnp.asarray(mask), place, 0)[cut.start : cut.stop : cut.step], 0, place)
-        if cut.drop:
-            mask = jnp.squeeze(mask, place)
-            axes.remove(cut.axis)
+    left = one.kept(dict(zip(made.problem.scope.grid.space, mask.shape, strict=True)))
+    mask = jnp.asarray(mask)[tuple(slice(k.start, k.stop, k.step) for k in left.values())].reshape(one.shape)
     return jnp.where(mask, jnp.asarray(jnp.nan, array.dtype), array)
 
 

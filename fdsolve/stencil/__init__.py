@@ -7,6 +7,12 @@ from ._context import RuleContext as RuleContext
 from ._context import describe_result as describe_result
 from ._context import pick_component as pick_component
 from ._context import take_value as take_value
+from ._equations import ALL_CALLS as ALL_CALLS
+from ._equations import SAME as SAME
+from ._equations import bind_equation as bind_equation
+from ._equations import follow as follow
+from ._equations import inner_of as inner_of
+from ._equations import why_not_pointwise as why_not_pointwise
 from ._key import jaxpr_key as jaxpr_key
 from ._linearity import AFFINE as AFFINE
 from ._linearity import CONSTANT as CONSTANT

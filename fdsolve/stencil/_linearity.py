@@ -8,6 +8,8 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 
+from ._equations import CALLS, follow, inner_of
+
 CONSTANT, AFFINE, NONLINEAR = 0, 1, 2
 
 _LINEAR = frozenset(
@@ -18,19 +20,11 @@ _LINEAR = frozenset(
     }
 )  # fmt: skip
 _BILINEAR = frozenset({"mul", "dot_general"})
-_CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2"})
 
 
 def output_degrees(jaxpr: jex.Jaxpr, degrees: Sequence[int]) -> list[int]:
     """CONSTANT, AFFINE or NONLINEAR for each output, given the same for each input (constvars first)."""
-    known: dict[Any, int] = dict(zip((*jaxpr.constvars, *jaxpr.invars), degrees, strict=True))
-
-    def degree(value: Any) -> int:
-        return CONSTANT if isinstance(value, jex.Literal) else known[value]
-
-    for eqn in jaxpr.eqns:
-        known.update(zip(eqn.outvars, _equation_degrees(eqn, [degree(v) for v in eqn.invars]), strict=True))
-    return [degree(v) for v in jaxpr.outvars]
+    return follow(jaxpr, degrees, _equation_degrees, lambda literal: CONSTANT)
 
 
 def _equation_degrees(eqn: Any, degrees: list[int]) -> list[int]:
@@ -51,10 +45,8 @@ def _equation_degrees(eqn: Any, degrees: list[int]) -> list[int]:
         found = AFFINE if all(d == CONSTANT for d in degrees[1:]) else NONLINEAR
     elif name == "convert_element_type":
         found = AFFINE if _keeps_linearity(eqn.invars[0].aval.dtype, eqn.params["new_dtype"]) else NONLINEAR
-    elif name in _CALLS:
-        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-        body: Any = inner.jaxpr if isinstance(inner, jex.ClosedJaxpr) else inner
-        return output_degrees(body, [CONSTANT] * len(body.constvars) + degrees)
+    elif name in CALLS and (inner := inner_of(eqn)) is not None:
+        return output_degrees(inner.jaxpr, [CONSTANT] * len(inner.consts) + degrees)
     else:
         found = NONLINEAR
     return [found] * len(eqn.outvars)
@@ -69,11 +61,7 @@ def _keeps_linearity(old: Any, new: Any) -> bool:
 
 def depends_on(jaxpr: jex.Jaxpr, marked: Sequence[bool]) -> list[bool]:
     """For each output, whether it depends on a marked input (constvars first)."""
-    known: dict[Any, bool] = dict(zip((*jaxpr.constvars, *jaxpr.invars), marked, strict=True))
-    for eqn in jaxpr.eqns:
-        hit = any(known[v] for v in eqn.invars if not isinstance(v, jex.Literal))
-        known.update(dict.fromkeys(eqn.outvars, hit))
-    return [False if isinstance(v, jex.Literal) else known[v] for v in jaxpr.outvars]
+    return follow(jaxpr, marked, lambda eqn, marks: [any(marks)] * len(eqn.outvars), lambda literal: False)
 
 
 def linear_weights(

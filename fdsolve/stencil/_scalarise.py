@@ -11,8 +11,9 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 
+from ._equations import CALLS, bind_equation, follow, inner_of
+
 MAX_ELEMENTS = 2048
-_CALLS = frozenset({"jit", "pjit", "closed_call", "core_call"})
 _ELEMENTWISE = frozenset(
     {
         "add", "sub", "mul", "div", "rem", "max", "min", "neg", "abs", "sign", "exp", "exp2", "log", "log1p", "expm1",
@@ -93,24 +94,13 @@ def _as_grid(value: Any) -> Grid:
 
 
 def _interpret(jaxpr: jex.Jaxpr, consts: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *arguments), strict=True))
-
-    def read(value: Any) -> Any:
-        return value.val if isinstance(value, jex.Literal) else known[value]
-
-    for eqn in jaxpr.eqns:
-        inputs = [read(v) for v in eqn.invars]
-        outputs = _apply(eqn, inputs)
-        known.update(zip(eqn.outvars, outputs, strict=True))
-    return [read(v) for v in jaxpr.outvars]
+    return follow(jaxpr, [*consts, *arguments], _apply, lambda literal: literal.val)
 
 
 def _apply(eqn: Any, inputs: list[Any]) -> list[Any]:
     name = eqn.primitive.name
-    if name in _CALLS:
-        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-        if isinstance(inner, jex.ClosedJaxpr):
-            return _interpret(inner.jaxpr, inner.consts, inputs)
+    if name in CALLS and (inner := inner_of(eqn)) is not None:
+        return _interpret(inner.jaxpr, inner.consts, inputs)
     if not any(isinstance(value, Grid) for value in inputs):
         return _bind(eqn, inputs)
     sizes = [prod(v.aval.shape) for v in (*eqn.outvars, *eqn.invars)]
@@ -127,14 +117,10 @@ def _apply(eqn: Any, inputs: list[Any]) -> list[Any]:
 
 def _bind(eqn: Any, inputs: list[Any]) -> list[Any]:
     """The equation itself; on plain numbers and NumPy arrays it is computed now, so that indices stay concrete."""
-    found = eqn.primitive.get_bind_params(eqn.params)
-    subfuns, params = found if isinstance(found, tuple) else ((), found)  # older versions of jax give both
-    if not any(isinstance(value, Tracer) for value in inputs):
-        with jax.ensure_compile_time_eval():
-            out = eqn.primitive.bind(*subfuns, *inputs, **params)
-    else:
-        out = eqn.primitive.bind(*subfuns, *inputs, **params)
-    return list(out) if eqn.primitive.multiple_results else [out]
+    if any(isinstance(value, Tracer) for value in inputs):
+        return bind_equation(eqn, inputs)
+    with jax.ensure_compile_time_eval():
+        return bind_equation(eqn, inputs)
 
 
 def _elementwise(eqn: Any, inputs: list[Any]) -> Grid:

@@ -110,3 +110,63 @@ def test_observations_of_receivers_say_where_they_lie():
     np.testing.assert_allclose(fd.misfit(solution, turned), 0.0, atol=1e-12)
     with pytest.raises(fd.DeclarationError, match=r"receiver 0 lie at x=0.8, and that receiver at x=0.2. Number them"):
         fd.misfit(solution, turned.drop_vars("receiver"))
+
+
+def ramp(periodic=False):
+    """10 x at all times, or |x − ½| round a ring."""
+    axis = fd.Axis(0.0, 1.0, num=10 if periodic else 11, periodic=periodic)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=axis))
+    u[...], u[0] = (lambda u: u["t-1"]), lambda x: jnp.abs(x - 0.5) if periodic else 10 * x
+    return u
+
+
+def at_points(x, values=0.0):
+    times = np.linspace(0.1, 0.9, len(x))
+    return xr.DataArray(np.full(len(x), values), dict(t=("p", times), x=("p", x)), ("p",), name="u")
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        fd.every(2).sel(x=slice(0.2, 0.9)),
+        fd.every(2).isel(x=slice(None, None, 2)),
+        fd.every(2).isel(x=slice(1, None)).isel(x=slice(1, -1, 2)),
+    ],
+)
+def test_observations_are_placed_among_the_points_that_were_saved(save):
+    np.testing.assert_allclose(fd.misfit(fd.solve(ramp(), save=save), at_points([0.25, 0.55, 0.75])), [2.5, 5.5, 7.5])
+
+
+def test_one_point_and_a_mean_along_an_axis():
+    seen, times = at_points([0.5, 0.5, 0.5]), fd.every(2)
+    for save in (times.sel(x=0.5), times.mean("x")):
+        for one in (seen, seen.drop_vars("x")):
+            np.testing.assert_allclose(fd.misfit(fd.solve(ramp(), save=save), one), [5, 5, 5], rtol=1e-12)
+    with pytest.raises(fd.errors.DeclarationError, match="outside axis `x`"):
+        fd.misfit(fd.solve(ramp(), save=times.sel(x=0.5)), at_points([0.4, 0.5]))
+    with pytest.raises(fd.errors.DeclarationError, match="one value for all"):
+        fd.misfit(fd.solve(ramp(), save=times.mean("x")), at_points([0.4, 0.5]))
+
+
+def test_places_that_were_cut_away_are_outside():
+    found = fd.solve(ramp(), save=fd.every(2).sel(x=slice(0.2, 0.9)))
+    with pytest.raises(fd.errors.DeclarationError, match=r"outside axis `x`.*0.2 to 0.9"):
+        fd.misfit(found, at_points([0.1, 0.5]))
+    round_a_ring = fd.solve(ramp(True), save=fd.every(2).isel(x=slice(None, None, 2)))
+    np.testing.assert_allclose(fd.misfit(round_a_ring, at_points([0.9, 1.1])), [0.4, 0.4], atol=1e-12)
+    part = fd.solve(ramp(True), save=fd.every(2).isel(x=slice(2, 7)))
+    one = fd.solve(ramp(True), save=fd.every(2).sel(x=0.5))
+    for found in (part, one):
+        with pytest.raises(fd.errors.DeclarationError, match="outside axis `x`"):
+            fd.misfit(found, at_points([0.9, 0.5]))
+
+
+def test_holes_among_the_points_that_were_saved():
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0.0, 1.0, num=21)))
+    u[...] = lambda u: u["t-1"]
+    u[0] = lambda x: 10 * x
+    u[fd.where(lambda x: (x > 0.52) & (x < 0.78))] = fd.boundary.Neumann(0.0)
+    found = fd.solve(u, save=fd.every(2).isel(x=slice(4, None)))
+    np.testing.assert_allclose(fd.misfit(found, at_points([0.25, 0.45, 0.9])), [2.5, 4.5, 9.0])
+    with pytest.raises(fd.errors.DeclarationError, match="lie in a hole"):
+        fd.misfit(found, at_points([0.25, 0.6]))

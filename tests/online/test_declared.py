@@ -393,3 +393,54 @@ def test_streams_take_labelled_data_and_refuse_what_is_no_number() -> None:
     for value, message in ((np.nan, "`nu` is not finite"), ("a", "`nu` is no number or array")):
         with pytest.raises(fd.DeclarationError, match=message):
             stream.update(nu=value)
+
+
+def square(rule: Any) -> fd.Field:
+    axes = {name: fd.Axis(0.0, 1.0, num=5) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 4.0, num=5), **axes))
+    u[...], u[0] = rule, lambda x, y: x
+    return u
+
+
+def test_labels_say_which_axes_parameters_and_inputs_have() -> None:
+    places = np.linspace(0, 1, 5)
+    k = xr.DataArray(np.arange(25.0).reshape(5, 5), dict(y=places, x=places), ("y", "x"))
+    followed, given = (
+        square(lambda u, k: 0.9 * u["t-1"] + k[...]),
+        square(lambda u, k, c: 0.9 * u["t-1"] + c * k[...]),
+    )
+    loss = lambda state, data: jnp.sum(state["u"] ** 2)  # noqa: E731
+    wanted = np.asarray(fd.solve(followed, k=k)["u"][1])
+    stream = fd.online(followed, dict(k=k), loss=loss)
+    step = stream.step()
+    close(step.state["u"], wanted)
+    close(step.gradient["k"], 2 * wanted.T)
+    stream.update(k=2 * k.T)
+    close(stream.parameters["k"], 2 * k)
+    for late in (k, k.T):
+        stream = fd.online(given, dict(c=1.0), loss=loss, inputs=dict(k=k))
+        close(stream.step(dict(k=late)).state["u"], wanted)
+    seen = fd.online(given, dict(c=1.0), loss=lambda s, d: jnp.sum((s["u"] - d["d"]) ** 2), parameters=dict(k=k))
+    observed = xr.DataArray(wanted.T, dict(y=places, x=places), ("y", "x"))
+    assert float(seen.step(dict(d=observed)).loss) < 1e-20
+    with pytest.raises(fd.errors.DeclarationError, match="at the start"):
+        stream.step(dict(k=k.rename(x="z")))
+
+
+def test_series_in_time_are_followed_as_such() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 4.0, num=5), x=fd.Axis(0.0, 1.0, num=5)))
+    u[...], u[0] = (lambda u, q: 0.9 * u["t-1"] + q), lambda x: x
+    series = np.arange(5.0) ** 2
+    labelled = xr.DataArray(series, dict(t=np.linspace(0, 4, 5)), ("t",))
+    loss = lambda state, data: jnp.sum(state["u"])  # noqa: E731
+    for q in (labelled, fd.along(series, "t")):
+        stream = fd.online(u, dict(q=q), loss=loss)
+        stream.step()
+        close(stream.state["u"], fd.solve(u, q=labelled)["u"][1])
+        close(stream.step().gradient["q"], [0, 5 * 1.9, 5, 0, 0])
+    for wrong, message in (
+        (labelled.assign_coords(t=np.linspace(4, 0, 5)), "other places along `t`"),
+        (fd.interpolate(labelled), "to be resampled"),
+    ):
+        with pytest.raises(fd.errors.DeclarationError, match=message):
+            fd.online(u, dict(q=wrong), loss=loss)

@@ -13,7 +13,7 @@ from ._embedding import Embedded, embed
 from ._exact import first_pattern, start_pattern, state_pattern
 from ._method import AbstractMethod, Trace, entries_of, rows_of, start_along
 from ._operations import Stencil
-from ._patterns import colour, owners, points_near, push_state
+from ._patterns import STATE, colour, find_ends, mark, owners, push_state
 from ._registry import AbstractOperation, Site
 from ._sites import CannotFollow, Walk, make_walk
 from ._update import Point, Update
@@ -36,8 +36,11 @@ class DRTRL(AbstractMethod):
     def __post_init__(self) -> None:
         check_rule("DRTRL", self.rule)
 
+    def check(self, update: Update, point: Point) -> None:
+        refuse_waves(update, "d_rtrl", point)
+
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
-        refuse_waves(update, "d_rtrl")
+        refuse_waves(update, "d_rtrl", update.example if update.is_concrete else None)
         walk, sites = None, []
         try:
             walk = make_walk(update)
@@ -75,7 +78,7 @@ def _combine(
     exact: bool,
 ) -> Trace:
     dtype = update.packing.dtype
-    held = np.zeros(update.num_parameters)
+    held = np.zeros(update.num_parameters, dtype)
     held[entries_of(update, apart)] = 1
 
     def start(theta: Any, constants: Any) -> Any:
@@ -163,7 +166,7 @@ class Band:
 
 
 def find_slope(update: Update, walk: Walk | None, rule: str) -> tuple[Callable[[Point], Any], str, bool]:
-    """D̃ (N,) at a point, the structure of D in words, and whether D is that diagonal where it is seen."""
+    """D̃ (N,) at a point, the structure of D in words, and whether D is that diagonal where it is seen, at any step."""
     function = update.step
     if rule == "diagonal":
         assert walk is not None
@@ -174,24 +177,30 @@ def find_slope(update: Update, walk: Walk | None, rule: str) -> tuple[Callable[[
     def plain(point: Point) -> Any:
         return push(point, ones)
 
-    slope = plain if _is_diagonal(update, push, plain) else _combed(update, push, function)
-    exact = _is_diagonal(update, push_state(update.step), slope)
+    slope = plain if _is_diagonal(update, function) else _combed(update, push, function)
+    exact = _is_diagonal(update, update.step) and not (rule == "diagonal" and walk is not None and _reads(walk))
     structure = "D is diagonal" if exact else f"D is no diagonal matrix; D̃ by the rule `{rule}`"
     return slope, structure, exact
 
 
-def _is_diagonal(update: Update, push: Any, slope: Callable[[Point], Any]) -> bool:
-    """Whether the derivative along any direction is `slope` times it, where it is seen."""
-    drawn = np.random.default_rng(3)
+def _is_diagonal(update: Update, function: Any) -> bool:
+    """Whether each number of the next state that is seen depends on none but that of its own place, at any step."""
+    first, last = find_ends(lambda marks: mark(update, function, STATE, marks)[0], update.num_states)
+    places = np.arange(update.num_states)
+    return bool(((last < 0) | ((first == places) & (last == places)))[update.seen].all())
+
+
+def _reads(walk: Walk) -> bool:
+    """Whether an operation with parameters reads the state."""
+    apart = [k for k, (_, operation) in enumerate(walk.sites) if not operation.places]
+
+    def read(theta: Any, state: Any, aside: Any, inputs: Any) -> Any:
+        taps = walk.tapped(theta, state, aside, inputs, walk.still)[1]
+        return [taps[k].others for k in apart]
+
+    marks = jnp.ones((walk.update.num_states,), np.float32)
     with jax.ensure_compile_time_eval():
-        both = jax.jit(lambda point, v: (push(point, v), slope(point) * v))
-        for point in points_near(update):
-            direction = jnp.asarray(drawn.standard_normal(update.num_states), update.packing.dtype)
-            made, wanted = (np.asarray(one) for one in both(point, direction))
-            close = 1e3 * jnp.finfo(update.packing.dtype).eps * (np.abs(wanted).max(initial=0.0) + 1e-30)
-            if not (np.abs(made - wanted) <= close)[update.seen].all():
-                return False
-    return True
+        return any(bool(jnp.any(one > 0)) for one in jax.tree.leaves(mark(walk.update, read, STATE, marks)))
 
 
 def _combed(update: Update, push: Any, function: Any) -> Callable[[Point], Any]:

@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._patterns import points_near
+from ._patterns import find_ends, mark
 from ._registry import AbstractOperation, Site
 from ._sites import Walk
-from ._update import Point, Update
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,52 +41,26 @@ def embed(walk: Walk, own: Sequence[int]) -> list[Embedded]:
 
 @lru_cache(maxsize=4)
 def _embed_all(walk: Walk) -> list[Embedded]:
-    """All sites: for each how ones, numbers in order and random numbers at y come to lie in the next state."""
-    update, sites = walk.update, walk.sites
-    drawn = [np.random.default_rng(k).uniform(0.5, 1.5, prod(site.out.shape)) for k, (site, _) in enumerate(sites)]
-
-    def along(point: Point, number: int, direction: Any) -> Any:
-        still = walk.still
-
-        def run(nudge: Any) -> Any:
-            return walk.tapped(*point, [*still[:number], nudge, *still[number + 1 :]])[0]
-
-        return jax.jvp(run, (still[number],), (direction,))[1]
-
-    def push(point: Point) -> list[Any]:
-        found = []
-        for k, (site, _) in enumerate(sites):
-            marks = np.stack([np.ones(drawn[k].size), np.arange(1.0, drawn[k].size + 1.0), drawn[k]])
-            shaped = jnp.asarray(marks.reshape(3, *site.out.shape), site.out.dtype)
-            found.append(jax.vmap(partial(along, point, k))(shaped))
-        return found
-
-    with jax.ensure_compile_time_eval():
-        run = jax.jit(push)
-        found = [[np.asarray(one, float) for one in run(point)] for point in points_near(update)]
-    return [
-        _embed(update, number, site, operation, drawn[number], [point[number] for point in found])
-        for number, (site, operation) in enumerate(sites)
-    ]
+    """All sites: for each which entries of y lie where in the next state, at any step."""
+    return [_embed(walk, number, *site) for number, site in enumerate(walk.sites)]
 
 
-def _embed(
-    update: Update, number: int, site: Site, operation: AbstractOperation, drawn: np.ndarray, found: list[np.ndarray]
-) -> Embedded:
-    size, fits = drawn.size, True
-    home = np.full(size, -1)
-    for ones, numbered, mixed in found:
-        rows = np.flatnonzero((numbered != 0) | (ones != 0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            places = np.nan_to_num(np.rint(numbered[rows] / ones[rows]), nan=0.0, posinf=0.0, neginf=0.0) - 1
-        if ((places < 0) | (places >= size)).any():
-            fits = False
-            break
-        places = places.astype(int)
-        close = 1e4 * float(jnp.finfo(site.out.dtype).eps) * np.abs(mixed).max(initial=0.0)
-        fits &= bool((np.abs(mixed[rows] - ones[rows] * drawn[places]) <= close).all())
-        seen = update.seen[rows]
-        fits &= bool((np.bincount(places[seen], minlength=size) <= 1).all())
-        fits &= bool(np.isin(places[~seen], places[seen]).all())
-        home[places[seen]] = rows[seen]
-    return Embedded(number, site, operation, fits and bool((home >= 0).any()), home.reshape(site.out.shape))
+def _embed(walk: Walk, number: int, site: Site, operation: AbstractOperation) -> Embedded:
+    update, size, home = walk.update, prod(site.out.shape), np.full(prod(site.out.shape), -1)
+    first, last = find_ends(lambda marks: mark_nudged(walk, number, marks.reshape(site.out.shape)), size)
+    seen, unseen = (np.flatnonzero((last >= 0) & rows) for rows in (update.seen, ~update.seen))
+    fits = bool((first == last).all() and (np.bincount(last[seen], minlength=size) <= 1).all())
+    fits = fits and bool(np.isin(last[unseen], last[seen]).all())
+    if fits:
+        home[last[seen]] = seen
+    return Embedded(number, site, operation, fits and bool(seen.size), home.reshape(site.out.shape))
+
+
+def mark_nudged(walk: Walk, number: int, marks: Any) -> Any:
+    """The marks of the next state from those of y at a site."""
+    still = walk.still
+
+    def nudged(nudge: Any, theta: Any, state: Any, aside: Any, inputs: Any) -> Any:
+        return walk.tapped(theta, state, aside, inputs, [*still[:number], nudge, *still[number + 1 :]])[0]
+
+    return mark(walk.update, nudged, None, marks, still[number])

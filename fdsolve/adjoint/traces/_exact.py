@@ -10,9 +10,8 @@ import numpy as np
 
 from ...errors import DeclarationError
 from .._forward import check_budget
-from ._branches import all_branches
 from ._method import AbstractMethod, Trace, entries_of, push_both, rows_of, start_along
-from ._patterns import carried, colour, find_pattern, owners, points_near, push_state, push_theta, reach
+from ._patterns import STATE, THETA, carried, colour, find_pattern, owners, reach
 from ._update import Point, Update
 
 
@@ -87,11 +86,7 @@ class SnAp(AbstractMethod):
 
 def first_pattern(update: Update, places: np.ndarray) -> np.ndarray:
     """(N, own): which numbers of the next state, or of the first one, depend on which entries of parameters."""
-    points, width = points_near(update), update.num_parameters
-    found = find_pattern(
-        push_theta(all_branches(update, update.step)), points, update.num_states, places, width, "∂u'/∂θ"
-    )
-    return found | start_pattern(update, places)
+    return find_pattern(update, update.step, THETA, places, "∂u'/∂θ") | start_pattern(update, places)
 
 
 def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
@@ -99,14 +94,14 @@ def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
     first = update.first
     if first is None:
         return np.zeros((update.num_states, len(places)), bool)
-    begin = all_branches(update, lambda theta, state, aside, inputs: (first(theta, inputs[0]), None))
-    push = push_theta(begin)
-    return find_pattern(push, points_near(update), update.num_states, places, update.num_parameters, "∂u⁰/∂θ")
+
+    def begin(theta: Any, state: Any, aside: Any, inputs: Any) -> tuple[Any]:
+        return (first(theta, inputs[0]),)
+
+    return find_pattern(update, begin, THETA, places, "∂u⁰/∂θ")
 
 
 @lru_cache(maxsize=4)
 def state_pattern(update: Update, function: Any = None) -> np.ndarray:
     """(N, N): which numbers of the next state depend on which of this one."""
-    count = update.num_states
-    push = push_state(all_branches(update, function or update.step))
-    return find_pattern(push, points_near(update), count, np.arange(count), count, "∂u'/∂u")
+    return find_pattern(update, function or update.step, STATE, np.arange(update.num_states), "∂u'/∂u")

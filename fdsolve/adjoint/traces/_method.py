@@ -56,6 +56,9 @@ class AbstractMethod(ABC):
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         """The trace of the parameters with the numbers `own`. Raises CannotFollow."""
 
+    def check(self, update: Update, point: Point) -> None:  # noqa: B027
+        """Raises DeclarationError where the method is not for the step as it is at a point of a run."""
+
 
 def entries_of(update: Update, own: Sequence[int]) -> np.ndarray:
     """The places of parameters in their vector."""

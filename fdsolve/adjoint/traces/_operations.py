@@ -109,9 +109,13 @@ class Convolution(AbstractKernel):
 
     def axes(self, site: Site) -> tuple[tuple[int, ...], tuple[int, ...]]:
         numbers = site.params.get("dimension_numbers")
-        if numbers is None:  # the project's own: (groups, out, in, *window) makes (groups, batch, out, *axes)
-            return (0, 1), (0, 2)
-        return (numbers.rhs_spec[0],), (numbers.out_spec[1],)
+        if numbers is None:  # the project's own: (groups, batch, in, *axes) and (groups, out, in, *window) make
+            return (0, 1), (0, 2 if site.place == 1 else 1)  # (groups, batch, out, *axes)
+        if site.place == 1:
+            return (numbers.rhs_spec[0],), (numbers.out_spec[1],)
+        if site.params["batch_group_count"] > 1:
+            return (), ()
+        return (numbers.lhs_spec[0],), (numbers.out_spec[0],)
 
     def scales(self, site: Site) -> bool:
         return site.place == 1

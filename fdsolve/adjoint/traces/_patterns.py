@@ -1,7 +1,6 @@
-"""Which numbers of a state depend on which: found by probing, and coloured so that few probes tell all."""
+"""Which numbers of a state depend on which, at any step; coloured so that few probes tell all."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -9,10 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import RunError
+from ._dependence import spread_marks
 from ._update import Point, Update
 
 MAX_ENTRIES = 2**26
 BATCH = 128
+MOST_NUMBERED = 2**24
+"""Numbers that single precision tells apart."""
 
 
 def points_near(update: Update) -> list[Point]:
@@ -33,12 +35,9 @@ def points_near(update: Update) -> list[Point]:
     return found
 
 
-Push = Callable[[Point, Any], Any]
-"""(point, direction) ↦ the derivative of the next state along it."""
-
-
-def push_state(function: Any) -> Push:
-    """Along states, for a function (θ, u, aside, inputs) ↦ (u', …)."""
+def push_state(function: Any) -> Callable[[Point, Any], Any]:
+    """The derivative of the next state along directions in the state, (point, direction) ↦ (N,), for a function
+    (θ, u, aside, inputs) ↦ (u', …)."""
 
     def push(point: Point, direction: Any) -> Any:
         theta, state, aside, inputs = point
@@ -47,43 +46,62 @@ def push_state(function: Any) -> Push:
     return push
 
 
-def push_theta(function: Any) -> Push:
-    """Along parameters."""
-
-    def push(point: Point, direction: Any) -> Any:
-        theta, state, aside, inputs = point
-        return jax.jvp(lambda p: function(p, state, aside, inputs)[0], (theta,), (direction,))[1]
-
-    return push
+THETA, STATE = 0, 1
+"""Which argument of a step a pattern is by."""
 
 
-def find_pattern(push: Push, points: list[Point], rows: int, columns: np.ndarray, width: int, what: str) -> np.ndarray:
-    """(rows, columns): where the derivative along unit vectors of `width` entries, those of `columns`, is not zero.
+def mark(update: Update, function: Any, by: int | None, marks: Any, nudge: Any = None) -> Any:
+    """What of a function (θ, u, aside, inputs) ↦ results depends on marked entries, of θ or of the state, at any step:
+    marks of the results (see `spread_marks`). `by` None: of a `nudge` that the function takes before the others."""
+    aside, inputs = jax.tree.map(lambda leaf: True, (update.example[2], update.example[3][1]))
+    changes = (True, True, aside, (update.unknown, inputs))
+    given = [jax.tree.map(lambda leaf: None, one) for one in update.example]
+    if by is None:
+        arguments = (nudge, *update.example)
+        return spread_marks(function, arguments, (True, *changes), (marks, *given), marks.dtype)
+    given[by] = marks
+    return spread_marks(function, update.example, changes, tuple(given), marks.dtype)
+
+
+def find_pattern(update: Update, function: Any, by: int, columns: np.ndarray, what: str) -> np.ndarray:
+    """(rows, columns): which numbers of the first result of a function depend on which entries of θ or of the state,
+    those of `columns`.
 
     Raises RunError where it would take too many of them.
     """
+    rows, width = update.num_states, update.example[by].size
     if rows * len(columns) > MAX_ENTRIES:
         raise RunError(
-            f"{what}: the pattern of a Jacobian of {rows} × {len(columns)} would be probed; up to {MAX_ENTRIES} "
+            f"{what}: the pattern of a Jacobian of {rows} × {len(columns)} would be looked for; up to {MAX_ENTRIES} "
             f'entries are. Take method="forward" for few parameters, or adjoint=fd.adjoint.Checkpointed().'
         )
     found = np.zeros((rows, len(columns)), bool)
     if not len(columns):
         return found
+
+    def reached(place: Any) -> Any:
+        return mark(update, function, by, (jnp.arange(width) == place).astype(np.float32))[0] > 0
+
     with jax.ensure_compile_time_eval():
-        batched = jax.jit(jax.vmap(partial(_unit, push, width), (None, 0)))
+        batched = jax.jit(jax.vmap(reached))
         count = min(BATCH, len(columns))
-        for point in points:
-            for start in range(0, len(columns), count):
-                places = np.resize(columns[start : start + count], count)
-                values = np.asarray(batched(point, jnp.asarray(places)))
-                some = min(count, len(columns) - start)
-                found[:, start : start + some] |= (values != 0)[:some].T
+        for start in range(0, len(columns), count):
+            places = np.resize(columns[start : start + count], count)
+            some = min(count, len(columns) - start)
+            found[:, start : start + some] = np.asarray(batched(jnp.asarray(places)))[:some].T
     return found
 
 
-def _unit(push: Push, width: int, point: Point, place: Any) -> Any:
-    return push(point, (jnp.arange(width) == place).astype(point[1].dtype))
+def find_ends(function: Callable[[Any], Any], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each entry of a result the first and the last of so many entries on which it depends, −1 and −1 for none;
+    `function` gives the marks of the result from those of the entries."""
+    if size > MOST_NUMBERED:  # all entries, as far as is known
+        return np.zeros(1, int), np.full(1, size - 1)
+    numbers = np.arange(1, size + 1, dtype=float)
+    with jax.ensure_compile_time_eval():
+        both = jax.jit(jax.vmap(function))(jnp.asarray(np.stack([numbers, size + 1 - numbers])))
+    last, first = (np.rint(np.asarray(one)).astype(int) for one in both)
+    return np.where(last > 0, size - first, -1), np.where(last > 0, last - 1, -1)
 
 
 def reach(first: np.ndarray, onward: np.ndarray, steps: int) -> np.ndarray:

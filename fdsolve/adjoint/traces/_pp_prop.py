@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import DeclarationError
+from ._dependence import is_steady
 from ._diagonal import check_rule, find_slope
 from ._embedding import Embedded, embed
 from ._exact import start_pattern
@@ -38,15 +39,18 @@ class PPProp(AbstractMethod):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
                 raise DeclarationError(f"PPProp: {name}= is a number from 0 to below 1, got {value!r}.")
 
+    def check(self, update: Update, point: Point) -> None:
+        refuse_waves(update, "pp_prop", point)
+
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
-        refuse_waves(update, "pp_prop")
+        refuse_waves(update, "pp_prop", update.example if update.is_concrete else None)
         walk = make_walk(update)
         sites = embed(walk, own)
         _check(update, own, sites)
         slope, structure, diagonal = find_slope(update, walk, self.rule)
         exact = diagonal and self._is_exact(update, walk, sites, slope)
         dtype = update.packing.dtype
-        held = np.zeros(update.num_parameters)
+        held = np.zeros(update.num_parameters, dtype)
         held[entries_of(update, own)] = 1
 
         def start(theta: Any, constants: Any) -> Any:
@@ -89,12 +93,21 @@ class PPProp(AbstractMethod):
 
     def _is_exact(self, update: Update, walk: Walk, sites: list[Embedded], slope: Any) -> bool:
         values, acting = [], []
+
+        def known_at(point: Any) -> Any:
+            return slope(point), walk.slopes_at(point, _numbers(sites))[0]
+
         with jax.ensure_compile_time_eval():
-            known = jax.jit(lambda point: (slope(point), walk.slopes_at(point, _numbers(sites))[0]))
+            known = jax.jit(known_at)
             for point in points_near(update):
                 slopes, dfs = known(point)
                 values.append(np.asarray(slopes)[update.seen])
                 acting.append([np.asarray(one.take(df)) for one, df in zip(sites, dfs, strict=True)])
+        aside, inputs = jax.tree.map(lambda leaf: True, (update.example[2], update.example[3][1]))
+        constants = jax.tree.map(lambda leaf: False, update.unknown)
+        changes = (False, True, aside, (constants, inputs))
+        if not is_steady(lambda *point: known_at(point), update.example, changes):
+            return False
         close = 1e3 * float(jnp.finfo(update.packing.dtype).eps)
         same = all(np.allclose(a, b, rtol=close) for a, b in zip(*acting, strict=True))
         return same and self.alpha_f == 0 and all(np.allclose(v, self.alpha_x, rtol=0, atol=close) for v in values)

@@ -53,7 +53,7 @@ class UORO(AbstractMethod):
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         dtype, states, width = update.packing.dtype, update.num_states, update.num_parameters
-        held = np.zeros(width)
+        held = np.zeros(width, dtype)
         held[entries_of(update, own)] = 1
         tiny = jnp.finfo(dtype).tiny ** 0.5
 

@@ -7,17 +7,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import jax
-import jax.extend.core as jex
 import jax.numpy as jnp
 from jax import lax
 
 from ...errors import PlanningError
+from ...stencil import ALL_CALLS, bind_equation, follow, inner_of
 from ._operations import Placed
 from ._registry import AbstractOperation, Site, find
 from ._update import Point, Update
 
 FIXED, RAW, MOVING = 0, 1, 2
-CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call")
 _PLACED = Placed()
 
 
@@ -183,28 +182,21 @@ class _Walker:
         self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], kinds: Sequence[_Kind]
     ) -> list[tuple[Any, _Kind]]:
         """The results of the equations and their kinds."""
-        known = dict(zip((*jaxpr.constvars, *jaxpr.invars), zip((*consts, *values), kinds, strict=True), strict=True))
-
-        def read(value: Any) -> tuple[Any, _Kind]:
-            return (value.val, _Kind(FIXED)) if isinstance(value, jex.Literal) else known[value]
-
-        for eqn in jaxpr.eqns:
-            pairs = [read(v) for v in eqn.invars]
-            known.update(zip(eqn.outvars, self.evaluate(eqn, pairs), strict=True))
-        return [read(v) for v in jaxpr.outvars]
+        pairs = zip((*consts, *values), kinds, strict=True)
+        return follow(jaxpr, pairs, self.evaluate, lambda literal: (literal.val, _Kind(FIXED)))
 
     def evaluate(self, eqn: Any, pairs: list[tuple[Any, _Kind]]) -> list[tuple[Any, _Kind]]:
         """One equation."""
         values, kinds = [v for v, _ in pairs], [k for _, k in pairs]
-        raw = [k for k, kind in enumerate(kinds) if kind.level == RAW]
+        raw = [k for k, kind in enumerate(kinds) if kind.level == RAW and _is_smooth(eqn.invars[k])]
         moving = any(kind.level == MOVING for kind in kinds)
         sources = frozenset().union(*(kinds[k].sources for k in raw)) if raw else frozenset()
         name = eqn.primitive.name
-        if raw and name in CALLS and (inner := inner_of(eqn)) is not None:
+        if raw and name in ALL_CALLS and (inner := inner_of(eqn)) is not None:
             consts = [_Kind(FIXED)] * len(inner.consts)
             return self.walk(inner.jaxpr, inner.consts, values, [*consts, *kinds])
         kind = _Kind(MOVING) if moving else _Kind(RAW, sources) if raw else _Kind(FIXED)
-        smooth = any(jnp.issubdtype(v.aval.dtype, jnp.inexact) for v in eqn.outvars)
+        smooth = any(map(_is_smooth, eqn.outvars))
         if not (raw and moving and smooth):
             return [(one, kind) for one in bind_equation(eqn, values)]
         operation = find(name)
@@ -245,6 +237,10 @@ class _Walker:
         )
 
 
+def _is_smooth(variable: Any) -> bool:
+    return bool(jnp.issubdtype(variable.aval.dtype, jnp.inexact))
+
+
 def _site(eqn: Any, operation: AbstractOperation, place: int, values: list[Any], sources: frozenset[int]) -> Site:
     raw = jax.ShapeDtypeStruct(jnp.shape(values[place]), jnp.result_type(values[place]))
     out = jax.ShapeDtypeStruct(eqn.outvars[0].aval.shape, eqn.outvars[0].aval.dtype)
@@ -257,19 +253,3 @@ def _site(eqn: Any, operation: AbstractOperation, place: int, values: list[Any],
         return bind_equation(eqn, [*others[:place], value, *others[place:]])[0]
 
     return Site(eqn.primitive.name, apply, raw, out, place, eqn.params, sources)
-
-
-def inner_of(eqn: Any) -> Any:
-    """What an equation calls, as a closed jaxpr; None if that is not known."""
-    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-    if isinstance(inner, jex.ClosedJaxpr):
-        return inner
-    return jex.ClosedJaxpr(inner, ()) if isinstance(inner, jex.Jaxpr) and not inner.constvars else None
-
-
-def bind_equation(eqn: Any, values: list[Any]) -> list[Any]:
-    """The results of an equation for these values."""
-    found = eqn.primitive.get_bind_params(eqn.params)
-    subfuns, params = found if isinstance(found, tuple) else ((), found)  # older versions of jax give both
-    out = eqn.primitive.bind(*subfuns, *values, **params)
-    return list(out) if eqn.primitive.multiple_results else [out]

@@ -1,23 +1,22 @@
 """Waves: where the state swings, a diagonal in the place of D gives gradients of the wrong sign."""
 
-from functools import lru_cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...errors import DeclarationError
 from ._patterns import push_state
-from ._update import Update
+from ._update import Point, Update
 
 MAX_VECTORS = 24
 
 
-def refuse_waves(update: Update, method: str) -> None:
-    """Raises DeclarationError for diagonal traces of steps of second order in time, or whose modes swing undamped."""
+def refuse_waves(update: Update, method: str, point: Point | None) -> None:
+    """Raises DeclarationError for diagonal traces of steps of second order in time, or whose modes swing undamped at a
+    point (None: no numbers are known)."""
     if update.is_deep:
         why = "it reads two levels back (second order in time)"
-    elif update.is_concrete and (found := _swinging(update)) is not None:
+    elif point is not None and (found := _swinging(update, point)) is not None:
         why = f"a mode of it turns by {abs(np.angle(found)):.2g} rad a step and is damped by {1 - abs(found):.2g} only"
     else:
         return
@@ -28,12 +27,10 @@ def refuse_waves(update: Update, method: str) -> None:
     )
 
 
-@lru_cache(maxsize=4)
-def _swinging(update: Update) -> complex | None:
+def _swinging(update: Update, point: Point) -> complex | None:
     """An eigenvalue of D near the unit circle and away from the real axis, by Arnoldi's iteration; None if none."""
     push, count = push_state(update.step), min(update.num_states, MAX_VECTORS)
     with jax.ensure_compile_time_eval():
-        point = update.example
         apply = jax.jit(lambda v: push(point, v))
         vector = np.random.default_rng(5).standard_normal(update.num_states)
         basis, small = [vector / np.linalg.norm(vector)], np.zeros((count + 1, count))

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 from llvmlite import ir
+
+from ...stencil import ALL_CALLS, SAME, follow, inner_of, why_not_pointwise
 
 BOOL, I32, I64, F32, F64 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
 
@@ -15,9 +16,6 @@ _TYPES = {
     np.dtype(np.float32): F32, np.dtype(np.float64): F64,
 }  # fmt: skip
 _FLAGS = ("contract", "nsz")
-_CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2", "custom_jvp_call"})
-_SAME = frozenset({"copy", "copy_p", "reshape", "squeeze", "broadcast_in_dim", "expand_dims", "stop_gradient",
-                   "optimization_barrier"})  # fmt: skip
 _INTRINSICS = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
     "ceil": "ceil", "abs": "fabs",
@@ -44,30 +42,7 @@ def stored_type(dtype: Any) -> ir.Type:
 
 def unsupported(jaxpr: Any) -> str | None:
     """Why a scalar jaxpr has no LLVM code here; None where it has."""
-    for variable in (*jaxpr.constvars, *jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)):
-        aval: Any = variable.aval
-        if aval.shape != ():
-            return f"it computes with an array of shape {aval.shape} at each point"
-        if llvm_type(aval.dtype) is None:
-            return f"it computes with {aval.dtype}"
-    for eqn in jaxpr.eqns:
-        name = eqn.primitive.name
-        if name in _CALLS:
-            inner = _inner(eqn)
-            if inner is None or (reason := unsupported(inner.jaxpr)):
-                return f"`{name}` in it cannot be entered" if inner is None else reason
-            if any(np.shape(const) for const in inner.consts):
-                return "it holds an array"
-        elif name not in _RULES and name not in _SAME:
-            return f"it uses `{name}`"
-    return None
-
-
-def _inner(eqn: Any) -> Any:
-    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-    if isinstance(inner, jex.ClosedJaxpr):
-        return inner
-    return jex.ClosedJaxpr(inner, []) if inner is not None and not inner.constvars else None
+    return why_not_pointwise(jaxpr, lambda dtype: llvm_type(dtype) is not None, _RULES.__contains__)
 
 
 class Scalars:
@@ -78,23 +53,22 @@ class Scalars:
 
     def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The values of a jaxpr's results."""
-        known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
+        return follow(
+            jaxpr,
+            [*consts, *values],
+            self._evaluate,
+            lambda literal: constant(literal.aval.dtype, literal.val),
+        )
 
-        def value(v: Any) -> Any:
-            return constant(v.aval.dtype, v.val) if isinstance(v, jex.Literal) else known[v]  # type: ignore[attr-defined]
-
-        for eqn in jaxpr.eqns:
-            given, name = [value(v) for v in eqn.invars], eqn.primitive.name
-            if name in _CALLS:
-                inner = _inner(eqn)
-                held = [constant(np.asarray(c).dtype, c) for c in inner.consts]
-                results = self.run(inner.jaxpr, held, given)
-            elif name in _SAME:
-                results = [given[0]]
-            else:
-                results = [_RULES[name](self, eqn, given)]
-            known.update(zip(eqn.outvars, results, strict=True))
-        return [value(v) for v in jaxpr.outvars]
+    def _evaluate(self, eqn: Any, given: list[Any]) -> list[Any]:
+        name = eqn.primitive.name
+        if name in SAME:
+            return [given[0]]
+        if name not in ALL_CALLS:
+            return [_RULES[name](self, eqn, given)]
+        inner = inner_of(eqn)
+        assert inner is not None  # asked by `unsupported`
+        return self.run(inner.jaxpr, [constant(np.asarray(c).dtype, c) for c in inner.consts], given)
 
     def call(self, name: str, *values: Any) -> Any:
         """A function of real numbers declared in the module."""

@@ -1,0 +1,73 @@
+"""Jaxprs gone through equation by equation: whatever stands for a value, from the inputs to the outputs."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import jax.extend.core as jex
+import numpy as np
+
+CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"})
+"""Equations that do what is inside of them, once."""
+ALL_CALLS = CALLS | {"custom_jvp_call"}
+"""The same, and those that have a derivative of their own, for what takes none."""
+SAME = frozenset({"copy", "copy_p", "reshape", "squeeze", "broadcast_in_dim", "expand_dims", "stop_gradient",
+                  "optimization_barrier"})  # fmt: skip
+"""Equations that give a scalar as it is."""
+
+T = TypeVar("T")
+
+
+def follow(
+    jaxpr: jex.Jaxpr, inputs: Iterable[T], evaluate: Callable[[Any, list[T]], Sequence[T]], literal: Callable[[Any], T]
+) -> list[T]:
+    """What stands for the outputs, given what stands for the inputs (constvars first).
+
+    `evaluate(equation, inputs)` gives it for the results of an equation, `literal(one)` for a number written in it.
+    """
+    known: dict[Any, T] = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
+
+    def read(variable: Any) -> T:
+        return literal(variable) if isinstance(variable, jex.Literal) else known[variable]
+
+    for eqn in jaxpr.eqns:
+        known.update(zip(eqn.outvars, evaluate(eqn, [read(v) for v in eqn.invars]), strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def why_not_pointwise(
+    jaxpr: jex.Jaxpr, has_dtype: Callable[[Any], bool], has_operation: Callable[[str], bool]
+) -> str | None:
+    """Why a jaxpr of scalars cannot be computed, where there are these dtypes and operations; None where it can."""
+    for variable in (*jaxpr.constvars, *jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)):
+        aval: Any = variable.aval
+        if aval.shape != ():
+            return f"it computes with an array of shape {aval.shape} at each point"
+        if not has_dtype(aval.dtype):
+            return f"it computes with {aval.dtype}"
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name in ALL_CALLS:
+            inner = inner_of(eqn)
+            if inner is None or (reason := why_not_pointwise(inner.jaxpr, has_dtype, has_operation)):
+                return f"`{name}` in it cannot be entered" if inner is None else reason
+            if any(np.shape(const) for const in inner.consts):
+                return "it holds an array"
+        elif name not in SAME and not has_operation(name):
+            return f"it uses `{name}`"
+    return None
+
+
+def inner_of(eqn: Any) -> jex.ClosedJaxpr | None:
+    """What an equation calls; None if that is not known."""
+    inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+    if isinstance(inner, jex.ClosedJaxpr):
+        return inner
+    return jex.ClosedJaxpr(inner, ()) if isinstance(inner, jex.Jaxpr) and not inner.constvars else None
+
+
+def bind_equation(eqn: Any, values: Sequence[Any]) -> list[Any]:
+    """The results of an equation for these values."""
+    found = eqn.primitive.get_bind_params(eqn.params)
+    subfuns, params = found if isinstance(found, tuple) else ((), found)  # older versions of jax give both
+    out = eqn.primitive.bind(*subfuns, *values, **params)
+    return list(out) if eqn.primitive.multiple_results else [out]
