@@ -87,7 +87,7 @@ def invert(
         space = to_space(by_name(initial), bounds, transform)
         vector = space.start()
         order = _Subsets.of(subsets, seed)
-        terms = to_terms(regularise, space.parameters(vector), space.dims, space.coords)
+        terms = to_terms(regularise, space.parameters(vector), space.labels)
         objective = to_objective(loss_or_misfit, space, terms, order.example)
         chosen = to_method(method, objective, subsets is not None)
         limits = _limits(chosen, space, max_iterations, tolerance)

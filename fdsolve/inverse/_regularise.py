@@ -11,8 +11,20 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ._lines import Frame, to_frame
-from ._names import pick
+from ..units import (
+    conversion,
+    in_words,
+    is_quantity,
+    magnitude,
+    measure_of,
+    plain,
+    rescaled,
+    scaled,
+    to_name,
+    units_of,
+)
+from ._frame import Frame, Labels, is_positive, to_frame
+from ._names import by_name, named_leaves, pick
 
 
 class AbstractTerm(ABC):
@@ -29,8 +41,8 @@ class AbstractTerm(ABC):
 
     def __call__(self, parameters: Any) -> jax.Array:
         """The value of the term, a scalar."""
-        leaves = jax.tree.leaves(self.residuals(parameters))
-        return sum((jnp.sum(leaf**2) / 2 for leaf in leaves), start=jnp.zeros((), leaves[0].dtype))
+        squares = [_square(leaf) for leaf in jax.tree.leaves(self.residuals(parameters))]
+        return sum((jnp.sum(square) / 2 for square in squares), start=jnp.zeros((), squares[0].dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +77,10 @@ class Tikhonov(AbstractTerm):
     of: Callable[[Any], Any] | None
 
     def residuals(self, parameters: Any) -> list[jax.Array]:
-        array = _value(parameters, self.parameter, self.of)
+        array, frame = _value(self, parameters)
         if self.prior is not None:
-            prior = jnp.asarray(self.frame.arranged(self.prior, array.ndim), array.dtype)
-            if prior.ndim and prior.shape != array.shape:
-                raise DeclarationError(
-                    f"fd.tikhonov: prior= has shape {prior.shape}, and the parameter {array.shape}. Give one of that "
-                    f"shape, or a number."
-                )
-            array = array - prior
-        lines, along = self.frame.lines(array.shape)
+            array = array - self._expected(array, frame)
+        lines, along = frame.lines(array.shape)
         if self.order and not any(array.shape[axis] > self.order for axis in along):
             raise DeclarationError(
                 f"fd.tikhonov: order={self.order} wants more than {self.order} values along an axis, and the parameter "
@@ -90,6 +96,41 @@ class Tikhonov(AbstractTerm):
                 volumes = lines.inner(volumes, axis)
             found.append(change * jnp.asarray(np.sqrt(self.weight * volumes), array.dtype))
         return found
+
+    def _expected(self, array: jax.Array, frame: Frame) -> jax.Array:
+        """The prior of an array: in its unit, in its order, and of its shape or a number."""
+        given = frame.in_place(self._in_unit(frame.labels.units if frame.labels is not None else None), array.shape)
+        given = jnp.asarray(given)
+        if given.ndim and given.shape != array.shape:
+            raise DeclarationError(
+                f"fd.tikhonov: prior= has shape {given.shape}, and the parameter {array.shape}. Give one of that "
+                f"shape, or a number."
+            )
+        if jnp.iscomplexobj(given) and not jnp.iscomplexobj(array):
+            raise DeclarationError("fd.tikhonov: prior= is complex, and the parameter is real. Give the real part.")
+        return given.astype(array.dtype)
+
+    def _in_unit(self, units: str | None) -> Any:
+        """The prior in the unit of the parameter; one of a function of it, whose unit is not known, as it is."""
+        prior = self.prior
+        if not is_quantity(prior):
+            given = units_of(prior)
+            if given is None or units is None or self.of is not None:
+                return prior
+            return rescaled(prior, _factor(given, units))
+        if units is not None and self.of is None:
+            return scaled(magnitude(prior), _factor(to_name(prior.unit), units))
+        if measure_of(prior.unit).is_one:
+            return magnitude(prior)
+        if self.of is None:
+            raise DeclarationError(
+                f"fd.tikhonov: prior= has a unit, {in_words(prior)}, and the parameter has none. Give both one, or "
+                f"neither."
+            )
+        raise DeclarationError(
+            f"fd.tikhonov: prior= has a unit, {in_words(prior)}, and is one of the function of=, whose unit is not "
+            f"known. Give its number: of= takes numbers in the unit of the parameter."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +149,8 @@ class TotalVariation(AbstractTerm):
     of: Callable[[Any], Any] | None
 
     def residuals(self, parameters: Any) -> list[jax.Array]:
-        array = _value(parameters, self.parameter, self.of)
-        lines, along = self.frame.lines(array.shape)
+        array, frame = _value(self, parameters)
+        lines, along = frame.lines(array.shape)
         volumes, slopes = lines.volumes(None), []
         for axis in along:
             slope = lines.slope(array, axis)
@@ -117,10 +158,11 @@ class TotalVariation(AbstractTerm):
             between = lines.volumes(axis) / np.take(volumes, range(slope.shape[axis]), axis)  # a jump counts in full
             slope = slope * jnp.asarray(between, array.dtype)
             slopes.append(jnp.pad(slope, [(0, short if k == axis else 0) for k in range(array.ndim)]))
-        square = sum((slope**2 for slope in slopes), start=jnp.full_like(array, self.smoothing**2))
+        square = sum((_square(slope) for slope in slopes), start=jnp.full_like(array.real, self.smoothing**2))
         steepness = jax.lax.stop_gradient(jnp.sqrt(square))
-        share = jnp.asarray(np.sqrt(self.weight * volumes), array.dtype) / jnp.sqrt(steepness)
-        return [*(slope * share for slope in slopes), self.smoothing * share, steepness * share]
+        share = jnp.asarray(np.sqrt(self.weight * volumes), square.dtype) / jnp.sqrt(steepness)
+        weighed = [slope * share.astype(slope.dtype) for slope in slopes]
+        return [*weighed, self.smoothing * share, steepness * share]
 
 
 def tikhonov(
@@ -140,14 +182,22 @@ def tikhonov(
         weight: w, positive.
         parameter: the name of m in the dict of parameters; not needed where there is one.
         axes: names of the axes along which slopes count; all of them by default.
-        grid: the grid whose space axes are m's (those of `axes=`, in order, if m has fewer; those of m itself where it
-            is a DataArray); or
+        grid: the grid at whose points m lies, or on its faces (of cells) or midpoints (of nodes), or along its time at
+            all levels or at those after the first: sizes tell which. The axes are those of m where it is a DataArray.
+            Otherwise they are all of space, those of `axes=` in their order, or all of the grid, the first of these
+            that has the axes of `axes=` and fits m's shape; else those that do, if sizes leave no choice; or
         spacing: distances by axis name, dict(x=0.1, y=0.1), or one number. Without both, points are one apart, and
             the integral is a sum.
-        prior: what m is expected to be, of m's shape or a number; zero by default.
-        of: a function applied to m first, as jnp.log.
+        prior: what m is expected to be, of m's shape or a number; zero by default. Plain numbers are in the unit of m;
+            a quantity or a DataArray with units is converted, and a DataArray with coordinates is taken where it lies.
+        of: a function f applied to m first, as jnp.log, to numbers in the unit of m. The prior is one of f(m), whose
+            unit is not known: units of a DataArray are not looked at then, and quantities are refused.
 
-    Lengths are those of the coordinates. Source: Tikhonov, Dokl. Akad. Nauk SSSR 151, 501 (1963).
+    Each value stands for the cell around it, and all cells fill the domain; slopes count between the first value and
+    the last, curvatures where there is a value on both sides. Lengths are those of the coordinates, in the units of the
+    grid; on curvilinear axes too, where a volume is dr dθ. Source: Tikhonov, Dokl. Akad. Nauk SSSR 151, 501 (1963).
+
+    Raises: DeclarationError for axes that do not fit, and for a prior that measures something else or lies elsewhere.
 
     >>> float(tikhonov(2.0, "k", order=1, spacing=0.5)(dict(k=jnp.array([0.0, 1.0, 1.0]))))
     2.0
@@ -156,6 +206,8 @@ def tikhonov(
         raise DeclarationError(f"fd.tikhonov: order= is 0 (size), 1 (slopes) or 2 (curvatures), got {order!r}.")
     weigh = _check("fd.tikhonov", weight, parameter, of)
     frame = to_frame("fd.tikhonov", axes, grid, spacing)
+    if prior is not None:
+        _check_prior(prior)
     return Tikhonov(weigh, parameter, order, frame, prior, of)
 
 
@@ -177,19 +229,17 @@ def total_variation(
     >>> round(float(total_variation(2.0, smoothing=1e-4)(jnp.array([0.0, 1.0, 1.0]))), 2)
     2.0
     """
-    if isinstance(smoothing, bool) or not isinstance(smoothing, int | float) or not smoothing > 0:
+    if not is_positive(smoothing):
         raise DeclarationError(f"fd.total_variation: smoothing= is a positive slope, got {smoothing!r}. Take 1e-3.")
     weigh = _check("fd.total_variation", weight, parameter, of)
     frame = to_frame("fd.total_variation", axes, grid, spacing)
     return TotalVariation(weigh, parameter, float(smoothing), frame, of)
 
 
-def to_terms(
-    given: Any, parameters: Any, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Mapping[str, Any]]
-) -> tuple[AbstractTerm, ...]:
+def to_terms(given: Any, parameters: Any, labels: Mapping[str, Labels]) -> tuple[AbstractTerm, ...]:
     """The terms of `regularise=`: one or a list of them; functions of the parameters as well. Each is tried.
 
-    `dims` are the axes of each labelled parameter, in their order, `coords` its coordinates.
+    `labels` are what each parameter says of itself.
     """
     listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     terms = []
@@ -200,41 +250,16 @@ def to_terms(
                 f"of those; got {one!r}."
             )
         if isinstance(one, Tikhonov | TotalVariation):
-            own = dims.get(one.parameter or next(iter(dims)), ())
-            one = replace(one, frame=replace(one.frame, dims=own))
-            if isinstance(one, Tikhonov) and isinstance(one.prior, xr.DataArray):
-                places = coords.get(one.parameter or next(iter(coords)), {})
-                one = replace(one, prior=_in_order(one.prior, places))
+            own = labels.get(one.parameter or next(iter(labels)))
+            one = replace(one, frame=replace(one.frame, labels=own))
         shape = jax.eval_shape(one if not isinstance(one, AbstractTerm) else one.residuals, parameters)
         scalar = isinstance(shape, jax.ShapeDtypeStruct) and shape.shape == ()
         terms.append(one if isinstance(one, AbstractTerm) else Own(one, not scalar))
     return tuple(terms)
 
 
-def _in_order(prior: xr.DataArray, coords: Mapping[str, Any]) -> xr.DataArray:
-    """A labelled prior in the order of the parameter's coordinates. Raises DeclarationError where they differ."""
-    for name in map(str, prior.dims):
-        if name not in prior.coords or name not in coords:
-            continue
-        wanted, given = np.asarray(coords[name].values), np.asarray(prior.coords[name].values)
-        order = np.argsort(given)[np.argsort(np.argsort(wanted))] if given.shape == wanted.shape else None
-        if order is None or not _same(given[order], wanted):
-            raise DeclarationError(
-                f"fd.tikhonov: prior= lies at other places along `{name}` than the parameter, from {given[0]} to "
-                f"{given[-1]} and from {wanted[0]} to {wanted[-1]}. Bring it there: prior.interp({name}=...)."
-            )
-        prior = prior.isel({name: order})
-    return prior
-
-
-def _same(given: np.ndarray, wanted: np.ndarray) -> bool:
-    if not (np.issubdtype(given.dtype, np.number) and np.issubdtype(wanted.dtype, np.number)):
-        return bool(np.array_equal(given, wanted))
-    return bool(np.allclose(given, wanted, rtol=1e-6, atol=1e-6 * float(np.ptp(wanted)) / max(wanted.size, 1)))
-
-
 def _check(what: str, weight: Any, parameter: Any, of: Any) -> float:
-    if isinstance(weight, bool | str) or np.ndim(weight) or not np.isfinite(weight) or not weight > 0:
+    if not is_positive(weight):
         raise DeclarationError(f"{what}: a positive weight comes first, got {weight!r}.")
     if parameter is not None and not isinstance(parameter, str):
         raise DeclarationError(f"{what}: the second argument is the name of a parameter, got {parameter!r}.")
@@ -243,6 +268,32 @@ def _check(what: str, weight: Any, parameter: Any, of: Any) -> float:
     return float(weight)
 
 
-def _value(parameters: Any, name: str | None, of: Callable[[Any], Any] | None) -> jax.Array:
-    array = jnp.asarray(pick(parameters, name))
-    return array if of is None else of(array)
+def _check_prior(prior: Any) -> None:
+    try:
+        dtype = prior.dtype if isinstance(prior, jax.Array | xr.DataArray) else np.asarray(plain(prior)).dtype
+    except (TypeError, ValueError):
+        dtype = np.dtype(object)
+    if not (jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)):
+        raise DeclarationError(
+            f"fd.tikhonov: prior= is a number or an array of them, of the shape of the parameter, got {prior!r}."
+        )
+
+
+def _value(term: Tikhonov | TotalVariation, parameters: Any) -> tuple[jax.Array, Frame]:
+    """The function of the parameter, and what is known of its axes."""
+    tree = by_name(parameters)
+    value, leaves = pick(tree, term.parameter), named_leaves(tree)
+    frame = term.frame.beside(leaves[term.parameter] if term.parameter else next(iter(leaves.values())))
+    array = jnp.asarray(value.data if isinstance(value, xr.DataArray) else value)
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
+        array = array.astype(jnp.result_type(float))
+    return (array if term.of is None else jnp.asarray(term.of(array))), frame
+
+
+def _factor(given: str, units: str) -> float:
+    return conversion(given, {units: 1}, "fd.tikhonov: prior=", "the parameter")
+
+
+def _square(array: jax.Array) -> jax.Array:
+    """|·|², without the kink that |·| has at 0."""
+    return array.real**2 + array.imag**2 if jnp.iscomplexobj(array) else array**2

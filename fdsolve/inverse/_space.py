@@ -11,7 +11,8 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..units import in_words, is_quantity, name_of, plain, to_magnitudes, with_unit
+from ..units import in_words, is_quantity, name_of, plain, to_magnitudes, to_name, units_of, with_unit
+from ._frame import Labels
 from ._names import is_leaf, named_leaves
 from ._transforms import AbstractTransform, Identity, within
 
@@ -22,7 +23,7 @@ NEAR = 1e-2
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """One named array of parameters, in its `unit` where it was given as a quantity, with its transform and its size in
-    free variables."""
+    free variables. `units` is the name of its unit, as a quantity or a DataArray says it; None where it has none."""
 
     name: str
     value: np.ndarray
@@ -32,11 +33,7 @@ class Leaf:
     scale: float
     labelled: bool = False
     unit: Any = None
-
-    @property
-    def units(self) -> str | None:
-        """The name of its unit; None where it has none."""
-        return None if self.unit is None else name_of(self.unit)
+    units: str | None = None
 
     def to_parameter(self, free: jax.Array) -> jax.Array:
         """The array, of its own dtype and shape, from its part of the vector."""
@@ -81,14 +78,16 @@ class Space:
         return tuple(leaf.name for leaf in self.leaves)
 
     @property
-    def coords(self) -> dict[str, Mapping[str, Any]]:
-        """The coordinates of each parameter by dimension, where it has some."""
-        return {leaf.name: leaf.coords for leaf in self.leaves}
-
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """The axes of each parameter that was given as a labelled array; none of others."""
-        return {leaf.name: leaf.dims if leaf.labelled else () for leaf in self.leaves}
+    def labels(self) -> dict[str, Labels]:
+        """What each parameter says of itself."""
+        return {
+            leaf.name: Labels(
+                leaf.dims if leaf.labelled else (),
+                leaf.coords,
+                leaf.units if leaf.unit is None else to_name(leaf.unit),
+            )
+            for leaf in self.leaves
+        }
 
     def start(self) -> jax.Array:
         """The vector of the initial values, (size,)."""
@@ -140,6 +139,7 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
     leaves = []
     for name, value in named.items():
         array, unit = _to_array(name, plain(value)), value.unit if is_quantity(value) else None
+        units = units_of(value) if unit is None else name_of(unit)
         dims, coords = _dims(name, value, array)
         chosen = maps.get(name, Identity())
         if not isinstance(chosen, AbstractTransform):
@@ -148,26 +148,26 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
                 f"fd.inverse.Transform(forward, inverse) is wanted, got {chosen!r}."
             )
         if name in limits:
-            chosen = within(_in_unit(limits[name], unit, name), array, name)
+            chosen = within(_in_unit(limits[name], units, name), array, name)
         scale = 1.0
         if isinstance(chosen, Identity):
             size = float(np.sqrt(np.mean(np.abs(array.astype(float)) ** 2)))
             scale = size if size > 0 else 1.0
-        leaves.append(Leaf(name, array, chosen, dims, coords, scale, isinstance(value, xr.DataArray), unit))
+        leaves.append(Leaf(name, array, chosen, dims, coords, scale, isinstance(value, xr.DataArray), unit, units))
     return Space(tuple(leaves), structure)
 
 
-def _in_unit(bounds: Any, unit: Any, name: str) -> Any:
+def _in_unit(bounds: Any, units: str | None, name: str) -> Any:
     """Bounds in the unit of their parameter; plain numbers are in it."""
     if not isinstance(bounds, tuple | list) or not any(is_quantity(end) for end in bounds):
         return bounds
-    if unit is None:
+    if units is None:
         given = next(in_words(end) for end in bounds if is_quantity(end))
         raise DeclarationError(
             f"bounds of `{name}` have a unit, {given}, and its initial value has none. Give both one, or neither."
         )
     what = f"bounds of `{name}`"
-    return tuple(to_magnitudes((end,), name_of(unit), what)[0][0] if is_quantity(end) else end for end in bounds)
+    return tuple(to_magnitudes((end,), units, what)[0][0] if is_quantity(end) else end for end in bounds)
 
 
 def _by_name(option: str, given: Any, names: list[str]) -> dict[str, Any]:
