@@ -50,5 +50,6 @@ from ._structure import Array as Array
 from ._structure import PhaseStructure as PhaseStructure
 from ._structure import Segment as Segment
 from ._structure import Structure as Structure
+from ._systems import Known as Known
 from ._systems import outline_system as outline_system
 from ._units import in_magnitudes as in_magnitudes

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import PlanningError
 from ..schemes import Part
 from ..solvers import SystemOutline, choose
+from ._holomorphy import check_precision, say_parts
 from ._order import Solve, pieces_of
 from ._structure import PhaseStructure, Structure
 from ._systems import describe_system, outline_system
@@ -40,7 +41,8 @@ def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> 
     constrained = [stage for stage in phase.stages if isinstance(stage, Solve)]
     assert structure.facts is not None
     known = outline_system(structure.facts, rows, beside, structure.rules, scaled=True)
-    outline, affine, fixed = known.outline, known.affine, known.fixed
+    outline, affine, fixed = known.solved, known.affine, known.fixed
+    check_precision(fields, [structure.facts.place(name).dtype for name in fields])
     if constrained:
         raise PlanningError(
             f"{structure.stepper!r} solves for {', '.join(fields)}, and at each of its stages "
@@ -48,5 +50,6 @@ def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> 
             f"fd.schemes.RK4(), or write all of them as residuals."
         )
     asked = getattr(structure.stepper, "solver", None) or structure.asked
-    found = choose(outline, affine, asked, describe_system(fields, affine))
-    return ImplicitSystem(fields, outline, affine, fixed, found.solver, found.linear, found.reasons)
+    found = choose(outline, affine, asked, describe_system(outline, fields, affine))
+    reasons = (*found.reasons, *say_parts(outline))
+    return ImplicitSystem(fields, outline, affine, fixed, found.solver, found.linear, reasons)

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..boundary import Dirichlet, Neumann
 from ..errors import PlanningError
 from ..region import Box, Layout, Points
-from ..solvers import MatrixLayout, Side, SystemOutline, choose
+from ..solvers import MatrixLayout, Parts, Side, SystemOutline, choose
 from ..stencil import AFFINE, CONSTANT, Operand, ProfileRead, StateRead, Traced, WholeRead, depends_on, output_degrees
+from ._holomorphy import check_precision, derivative_of, find_parts, is_holomorphic, outline_of_parts, say_parts
 from ._order import Solve
 from ._phases import FieldPhase, Phase
 from ._pieces import Piece
@@ -70,11 +70,18 @@ def gather_facts(problem: Problem, phase: Phase) -> Facts:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a system: its outline, whether it is affine, and whether its matrix is always the same."""
+    """What is known of a system: its outline, whether it is affine, and whether its matrix is always the same; `parts`,
+    where its derivative has a matrix only for the parts of its complex fields, how these are."""
 
     outline: SystemOutline
     affine: bool
     fixed: bool
+    parts: Parts | None = None
+
+    @property
+    def solved(self) -> SystemOutline:
+        """The outline of what is solved."""
+        return self.outline if self.parts is None else outline_of_parts(self.outline, self.parts)
 
 
 def outline_system(
@@ -126,7 +133,10 @@ def outline_system(
         bool(np.issubdtype(dtype, np.complexfloating)),
         varies,
     )
-    return Known(outline, affine, fixed)
+    # What an operation on all values does is not known: it may be the sum of their squares.
+    known = affine or not np.issubdtype(dtype, np.complexfloating)
+    holomorphic = known or all(p.operation is None and is_holomorphic(rules[p.rule], inner) for p in pieces)
+    return Known(outline, affine, fixed, find_parts(fields, [facts.place(f).dtype for f in fields], holomorphic))
 
 
 def _fills_box(facts: Facts, field: str, rows: Sequence[Piece], sides: Sequence[tuple[Side, Side]]) -> bool:
@@ -153,9 +163,11 @@ def outline_solve(
 ) -> Solve:
     """The stage with what is known of it."""
     _refuse_integers(problem, stage)
-    known = outline_system(gather_facts(problem, phase), stage.residuals, stage.beside, rules)
+    facts = gather_facts(problem, phase)
+    check_precision(stage.fields, [facts.place(name).dtype for name in stage.fields])
+    known = outline_system(facts, stage.residuals, stage.beside, rules)
     own = tuple(piece for piece in guesses if piece.field in stage.fields)
-    return replace(stage, outline=known.outline, affine=known.affine, fixed=known.fixed, guesses=own)
+    return replace(stage, outline=known.solved, affine=known.affine, fixed=known.fixed, guesses=own)
 
 
 def _refuse_integers(problem: Problem, stage: Solve) -> None:
@@ -179,20 +191,8 @@ def weights_depend(rule: Traced, inner: Marks, marked: Marks) -> bool:
     marks = [marked(operand) for operand in rule.operands]
     if not any(moving) or not any(marks):
         return False
-    avals = [v.aval for v in rule.jaxpr.invars]
-    function = rule.function(rule.consts)
-
-    def derivative(values: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        def of_reads(*reads: Any) -> Any:
-            given = iter(reads)
-            return function(*(next(given) if m else v for m, v in zip(moving, values, strict=True)))
-
-        return jax.jvp(of_reads, [v for m, v in zip(moving, values, strict=True) if m], list(tangents))[1]
-
-    specs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-    directions = [spec for m, spec in zip(moving, specs, strict=True) if m]
-    closed = jax.make_jaxpr(derivative)(specs, directions)
-    flags = [False] * len(closed.jaxpr.constvars) + marks + [False] * len(directions)
+    closed, count = derivative_of(rule, moving)
+    flags = [False] * len(closed.jaxpr.constvars) + marks + [False] * count
     return any(depends_on(closed.jaxpr, flags))
 
 
@@ -310,10 +310,11 @@ def _kind(one: FieldPhase, layout: Layout, axis: int, upper: bool) -> str:
 def choose_solver(stage: Solve, asked: Any) -> Solve:
     """The stage with its solver."""
     assert stage.outline is not None
-    found = choose(stage.outline, stage.affine, asked, describe_system(stage.fields, stage.affine))
-    return replace(stage, solver=found.solver, linear=found.linear, reasons=found.reasons)
+    found = choose(stage.outline, stage.affine, asked, describe_system(stage.outline, stage.fields, stage.affine))
+    return replace(stage, solver=found.solver, linear=found.linear, reasons=(*found.reasons, *say_parts(stage.outline)))
 
 
-def describe_system(fields: Sequence[str], affine: bool) -> str:
+def describe_system(outline: SystemOutline, fields: Sequence[str], affine: bool) -> str:
     """What messages call a system."""
-    return f"{'linear' if affine else 'nonlinear'} system for {', '.join(f'`{name}`' for name in fields)}"
+    names, kind = ", ".join(f"`{name}`" for name in fields), "linear" if affine else "nonlinear"
+    return f"{kind} system for {names if outline.parts is None else f'the real and imaginary parts of {names}'}"

@@ -26,6 +26,7 @@ from ._multigrid import Multigrid as Multigrid
 from ._nonlinear import AbstractNonlinearSolver as AbstractNonlinearSolver
 from ._nonlinear import Newton as Newton
 from ._nonlinear import Picard as Picard
+from ._parts import Parts as Parts
 from ._precondition import AbstractPreconditioner as AbstractPreconditioner
 from ._precondition import Diagonal as Diagonal
 from ._precondition import Lines as Lines

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ._matrix import MatrixLayout, StencilMatrix, Vector
+from ._parts import Parts
 
 Apply = Callable[[Vector], Vector]
 
@@ -48,7 +49,8 @@ class SystemOutline:
     points have the same rule, affine with constant weights; `varies`, along which axes the weights do (empty: not
     told); `axes` the names of axes; `sides` by axis, (low, high); `holes`, whether some points are cut out;
     `uniform`, whether each axis is; `may_float`, whether nothing fixes the solution's mean; `symmetric` what the user
-    said of it (None: nothing).
+    said of it (None: nothing); `parts`, how the unknown values are parts of complex fields, where they
+    are.
     """
 
     layout: MatrixLayout | None
@@ -60,6 +62,7 @@ class SystemOutline:
     may_float: bool
     complex: bool
     varies: tuple[bool, ...] = ()
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
 
+from ..errors import PlanningError
 from ..kernels import take_box
 from ..planning import Array, ImplicitSystem, Structure, implicit_system
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
 from ..solvers import AbstractNonlinearSolver, Banded, StencilMatrix, SystemOutline, Vector, probe
-from ._systems import Prepared, prepare_linear, solve_linear, solve_nonlinear, spoiled
+from ._linear_system import Prepared, prepare_linear, solve_linear, spoiled
+from ._nonlinear_system import solve_nonlinear
 
 Key = tuple[Any, ...]
 """What one matrix serves: the kind of system, the factor, and the part of the rates or the axis."""
@@ -134,28 +136,39 @@ def prepare_implicit(system: Any, factor: float, part: Part) -> Prepared | None:
 
 def solve_along(system: Any, axis: str, factor: float, rhs: Values, fraction: Any) -> Values:
     """(I − cΔt A_axis) v = rhs, with the entries along one axis of the Jacobian of the rates."""
-    known = implicit_system(system.structure, system.phase, ALL)
+    known = _system_along(system)
     if known is None:
         return rhs
     canvas = Canvas.of(system.structure, system.phase.given, known.fields)
-    free, right = canvas.free(), canvas.vector(rhs)
+    right, parts = canvas.vector(rhs), known.outline.parts
     prepared = system.systems.get(("axis", factor, axis)) if known.fixed else None
     outline, matrix = along_axis(known, canvas, rates_along(system, canvas, axis, fraction), system, axis, factor)
-    solver = Banded(axis)
-    x, _ = solve_linear(
-        solver, outline, Partial(StencilMatrix.apply, matrix), right, lax.stop_gradient(right), free, prepared
-    )
-    return canvas.values(x, rhs)
+    right = right if parts is None else parts.split(right)
+    apply, start = Partial(StencilMatrix.apply, matrix), lax.stop_gradient(right)
+    x, _ = solve_linear(Banded(axis), outline, apply, right, start, matrix.free, prepared)
+    return canvas.values(x if parts is None else parts.join(x), rhs)
 
 
 def prepare_along(system: Any, axis: str, factor: float) -> Prepared | None:
     """The factors of an axis that are the same in all steps; None where there are none."""
-    known = implicit_system(system.structure, system.phase, ALL)
+    known = _system_along(system)
     if known is None or not known.fixed:
         return None
     canvas = Canvas.of(system.structure, system.phase.given, known.fields)
     outline, matrix = along_axis(known, canvas, rates_along(system, canvas, axis, 1.0), system, axis, factor)
-    return lax.stop_gradient(prepare_linear(Banded(axis), outline, matrix.apply, canvas.free()))
+    return lax.stop_gradient(prepare_linear(Banded(axis), outline, matrix.apply, matrix.free))
+
+
+def _system_along(system: Any) -> ImplicitSystem | None:
+    """The system whose entries are split by axes; refused where they can lie anywhere."""
+    known = implicit_system(system.structure, system.phase, ALL)
+    if known is not None and known.outline.layout is None:
+        raise PlanningError(
+            f"{system.structure.stepper!r} splits the entries of rows by the axis along which they reach, and those of "
+            f"{', '.join(known.fields)} can depend on points anywhere (an operation on all values at once). Take "
+            f"fd.schemes.CrankNicolson(), which splits nothing."
+        )
+    return known
 
 
 def rates_along(system: Any, canvas: Canvas, axis: str, fraction: Any) -> Callable[[Vector], Vector]:
@@ -171,9 +184,11 @@ def rates_along(system: Any, canvas: Canvas, axis: str, fraction: Any) -> Callab
 def along_axis(
     known: ImplicitSystem, canvas: Canvas, push: Callable[[Vector], Vector], system: Any, axis: str, factor: float
 ) -> tuple[SystemOutline, StencilMatrix]:
-    """I − cΔt A_axis, of entries that reach along the axis."""
-    layout, free = known.outline.layout, canvas.free()
+    """I − cΔt A_axis, of entries that reach along the axis; of the parts of the unknown values, where they are."""
+    layout, free, parts = known.outline.layout, canvas.free(), known.outline.parts
     assert layout is not None
+    if parts is not None:
+        push, free = parts.through(push), parts.of_both(free)
     position, zero = known.outline.axes.index(axis), (0,) * layout.ndim
     blocks = tuple(
         (row, column, (zero, *(o for o in offsets if o[position] and sum(map(bool, o)) == 1)))
@@ -184,7 +199,7 @@ def along_axis(
     for (row, column, _), own in zip(blocks, probe(push, thin, free).values, strict=True):
         entries = -step.astype(own.dtype) * own
         values.append(entries.at[0].add(free[row].astype(own.dtype)) if row == column else entries)
-    return replace(known.outline, layout=thin, constant=False), StencilMatrix(thin, tuple(values), free)
+    return replace(known.outline, layout=thin, constant=False, parts=None), StencilMatrix(thin, tuple(values), free)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from jax import lax
 
 from ..errors import PlanningError
 from ..kernels import Arrays, Level, take_box
-from ..planning import PhaseStructure, Solve, Structure, outline_system, pieces_of
+from ..planning import Known, PhaseStructure, Solve, Structure, outline_system, pieces_of
 from ..schemes import ALL
 from ..solvers import StencilMatrix, SystemOutline, Vector, probe
 from ._fill import complete, complete_inner
@@ -70,6 +70,7 @@ def find_operator(structure: Structure, axes: tuple[str, ...]) -> Operator:
         fields = tuple(dict.fromkeys(piece.field for piece in phase.rates))
         beside = [p for stage in phase.stages if not isinstance(stage, Solve) for p in pieces_of(stage)]
         known = outline_system(structure.facts, phase.rates, beside, structure.rules, scaled=True)
+        _check_matrix(fields, known)
         outline = known.outline
         if solved:  # through what is solved for, rows depend on points anywhere
             outline = replace(outline, layout=None)
@@ -86,7 +87,17 @@ def find_operator(structure: Structure, axes: tuple[str, ...]) -> Operator:
         tuple(piece for one in solved for piece in one.guesses),
     )
     known = outline_system(structure.facts, stage.residuals, stage.beside, structure.rules)
+    _check_matrix(stage.fields, known)
     return Operator(structure, axes, stage.fields, stage, known.outline, known.affine)
+
+
+def _check_matrix(fields: tuple[str, ...], known: Known) -> None:
+    """Refuses an operator whose derivative has no matrix over the numbers that its fields hold."""
+    if known.parts is not None:
+        raise PlanningError(
+            f"The operator of {', '.join(fields)} has no complex matrix: it takes conj, abs, real or imag of unknown "
+            f"values, or real fields beside complex ones. Declare real and imaginary parts as two real fields."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,10 @@ from ..planning import PhaseStructure, Solve, Structure
 from ..solvers import AbstractNonlinearSolver
 from ._fill import complete_inner
 from ._implicit import prepare_stepper
+from ._linear_system import Prepared
 from ._state import State
 from ._system import System
-from ._systems import Prepared, prepare_system
+from ._systems import prepare_system
 
 
 def prepare_systems(structure: Structure, arrays: Arrays, axes: tuple[str, ...]) -> dict[Solve, Prepared]:

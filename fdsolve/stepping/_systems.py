@@ -7,36 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.tree_util import Partial
 
 from ..kernels import Arrays, Level, evaluate, selector, take_box
 from ..planning import PhaseStructure, Piece, Solve, Structure
-from ..solvers import (
-    AbstractNonlinearSolver,
-    Continuation,
-    LinearSystem,
-    Report,
-    StencilMatrix,
-    Vector,
-    kept_finite,
-    probe,
-)
-from ._null import Null, find_null
+from ..solvers import AbstractNonlinearSolver, Continuation, Report, Vector, kept_finite
+from ._linear_system import Prepared, prepare_linear, solve_linear, spoiled
+from ._nonlinear_system import solve_nonlinear
 
 Complete = Callable[[Level], Level]
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What a linear system needs besides its right-hand side: matrix, factors, null space."""
-
-    matrix: StencilMatrix | None
-    factors: Any
-    null: Null | None
-
-
-jax.tree_util.register_dataclass(Prepared, data_fields=["matrix", "factors", "null"], meta_fields=[])
-
 Systems = Mapping[Any, Prepared]
 """Systems whose matrix is the same at all levels, made ready before the march."""
 
@@ -179,131 +157,6 @@ def prepare_system(
     zeros = {name: jnp.zeros(structure.array(name).shape, structure.array(name).dtype) for name in stage.fields}
     push = jax.linearize(lambda x: equations.residual(x, free), zeros)[1]
     return lax.stop_gradient(prepare_linear(stage.linear, stage.outline, push, free))
-
-
-def prepare_linear(
-    solver: Any, outline: Any, apply: Callable[[Vector], Vector], free: Mapping[str, jax.Array]
-) -> Prepared:
-    """The matrix of a linear map, what the solver makes of it, and its null space."""
-    matrix = None if outline.layout is None else probe(apply, outline.layout, free)
-    system = _system(outline, apply, matrix, free)
-    factors = solver.prepare(system)
-    null = find_null(solver, system, factors, free) if outline.may_float and matrix is not None else None
-    return Prepared(matrix, factors, null)
-
-
-def _system(
-    outline: Any, apply: Callable[[Vector], Vector], matrix: StencilMatrix | None, free: Mapping[str, jax.Array]
-) -> LinearSystem:
-    if matrix is not None:
-        return LinearSystem(outline, matrix.apply, matrix)
-
-    def with_identity(x: Vector) -> Vector:
-        found = apply({name: jnp.where(free[name], one, jnp.zeros((), one.dtype)) for name, one in x.items()})
-        return {name: jnp.where(free[name], found[name], x[name]) for name in x}
-
-    return LinearSystem(outline, with_identity, None)
-
-
-def solve_linear(
-    solver: Any,
-    outline: Any,
-    apply: Callable[[Vector], Vector],
-    rhs: Vector,
-    guess: Vector,
-    free: Mapping[str, jax.Array],
-    prepared: Prepared | None = None,
-    spoils: bool = True,
-) -> tuple[Vector, Report]:
-    """x with `apply`(x) = rhs on the unknown points, differentiable: dx = A⁻¹(db − dA x), transposed in reverse.
-
-    With `spoils`, x and its derivatives are nan where the solver did not get there.
-    """
-    fixed = lax.stop_gradient(apply) if isinstance(apply, Partial) else apply
-    made = prepared if prepared is not None else lax.stop_gradient(prepare_linear(solver, outline, fixed, free))
-    system = _system(outline, fixed, made.matrix, free)
-
-    real = jnp.finfo(next(iter(rhs.values())).dtype).dtype
-
-    def packed(x: Vector, report: Report) -> tuple[Vector, list[jax.Array]]:
-        return spoiled(x, report) if spoils else x, [jnp.asarray(one).astype(real) for one in report]
-
-    def forward(_: Any, b: Any) -> Any:
-        return packed(*_deflated(solver, system, made.factors, made.null, b[0], _masked(guess, free)))
-
-    def backward(vecmat: Callable[[Any], Any], b: Any) -> Any:
-        matrix = None if made.matrix is None else made.matrix.transpose()
-        turned = _system(outline, lambda x: vecmat((x, b[1]))[0], matrix, free)
-        null = None if made.null is None else made.null.transposed
-        zeros = {name: jnp.zeros_like(one) for name, one in b[0].items()}
-        x, _ = packed(*_deflated(solver, turned, solver.prepare(turned), null, b[0], zeros))
-        return x, [jnp.zeros_like(one) for one in b[1]]
-
-    def masked(x: Any) -> Any:
-        found = apply(x[0])
-        return {name: jnp.where(free[name], found[name], one) for name, one in x[0].items()}, x[1]
-
-    # The report goes along as if it were unknown too: what JAX lets come beside a solution cannot be batched.
-    shapes = jax.eval_shape(forward, None, (rhs, []))[1]
-    # JAX transposes all of b or none: every part is made to depend on every other.
-    touch = jnp.stack([0 * one[(0,) * one.ndim].real.astype(real) for one in rhs.values()]).sum()
-    right = {name: one + touch.astype(one.real.dtype).astype(one.dtype) for name, one in rhs.items()}
-    nothing = [jnp.broadcast_to(touch, one.shape) for one in shapes]
-    x, kept = lax.custom_linear_solve(masked, (right, nothing), forward, backward)
-    count, size, converged, history, defect = lax.stop_gradient(kept)
-    return x, Report(count.astype(int), size, converged > 0, history, defect)
-
-
-def spoiled(x: Vector, report: Report) -> Vector:
-    """nan where the solver did not get there: never a wrong field."""
-    bad = jnp.where(report.converged, 0.0, jnp.nan)
-    return {name: one + bad.astype(one.real.dtype).astype(one.dtype) for name, one in x.items()}
-
-
-def _masked(x: Vector, free: Mapping[str, jax.Array]) -> Vector:
-    return {name: jnp.where(free[name], one, jnp.zeros((), one.dtype)) for name, one in x.items()}
-
-
-def _deflated(
-    solver: Any, system: LinearSystem, factors: Any, null: Null | None, rhs: Vector, guess: Vector
-) -> tuple[Vector, Report]:
-    if null is None:
-        return solver.solve(system, factors, rhs, guess)
-    right, defect = null.consistent(rhs)
-    x, report = solver.solve(system, factors, right, guess)
-    return null.with_fixed_mean(x), report._replace(defect=defect)
-
-
-def solve_nonlinear(
-    solver: AbstractNonlinearSolver,
-    linear: Any,
-    outline: Any,
-    residual: Callable[[Vector], Vector],
-    guess: Vector,
-    free: Mapping[str, jax.Array],
-) -> tuple[Vector, Report]:
-    """x with F(x) = 0 on the unknown points; its derivative by the implicit function theorem."""
-
-    def linear_solve(jacobian: Callable[[Vector], Vector], rhs: Vector, point: Vector) -> tuple[Vector, Report]:
-        zeros = {name: jnp.zeros_like(one) for name, one in rhs.items()}
-        return solve_linear(linear, outline, jacobian, rhs, zeros, free, spoils=False)
-
-    real = jnp.finfo(next(iter(guess.values())).dtype).dtype
-
-    def root(function: Callable[[Vector], Vector], start: Vector) -> tuple[Vector, list[jax.Array]]:
-        x, report = solver.solve(lambda x: _masked(function(x), free), start, linear_solve)
-        return x, [jnp.asarray(one).astype(real) for one in report]  # what comes beside a root must have a derivative
-
-    def tangent(push: Callable[[Vector], Vector], b: Vector) -> Vector:
-        zeros = {name: jnp.zeros_like(one) for name, one in b.items()}
-        return solve_linear(linear, outline, push, _masked(b, free), zeros, free)[0]
-
-    def with_identity(x: Vector) -> Vector:
-        found = residual(x)
-        return {name: jnp.where(free[name], found[name], x[name]) for name in x}
-
-    x, (count, size, converged, history, defect) = lax.custom_root(with_identity, guess, root, tangent, has_aux=True)
-    return x, Report(count.astype(int), size, converged > 0, history, defect)
 
 
 def solve_stages(phase: PhaseStructure) -> tuple[Solve, ...]:
