@@ -14,9 +14,9 @@ from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
 from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_jump, show_needs
-from .errors import DeclarationError, FdsolveError, NotFiniteWarning, RunError
+from .errors import DeclarationError, FdsolveError, NotFiniteWarning, PlanningError, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
-from .monitors import AbstractMonitor, Checkpoints, check_monitors
+from .monitors import AbstractMonitor, Checkpoints, Unwatched, check_monitors, note_unwatched
 from .planning import Plan, make_plan, show_bytes, show_option
 from .running import Kept, explain_last_level
 from .solution import Solution, check_logs, make_histories
@@ -39,10 +39,9 @@ def plan(
 ) -> Plan:
     """What `solve` with the same arguments will run, and why; print it."""
     _check_kernel(kernel)
-    _check_options(adjoint, monitors, progress)
-    return _with_kernels(
-        make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver), kernel, adjoint
-    )[0]
+    watching = _check_options(adjoint, monitors, progress)
+    made = make_plan(fields, _join_parameters(parameters, keywords), stepper, save, solver)
+    return _with_kernels(_with_notes(made, watching, progress), kernel, adjoint)[0]
 
 
 def solve(
@@ -69,7 +68,8 @@ def solve(
     parameters, initial and boundary values.
 
     `monitors`: what watches the run, such as `[fd.monitors.Conservation(), fd.monitors.Steady(1e-6)]`, and
-    `fd.Checkpoints(path)`; `progress=True` shows a bar; `save=fd.stream(path, fd.every(10))` writes while it runs.
+    `fd.Checkpoints(path)`; `progress=True` shows a bar; `save=fd.stream(path, fd.every(10))` writes while it runs. A
+    traced run (jit, grad, jvp, vmap) is not watched: the plan notes it, and asking for records raises RunError.
 
     Raises DeclarationError or PlanningError for what does not fit together, before anything runs; RunError for a
     history that does not fit in memory, for an initial state that is not finite, and where equations could not be
@@ -94,11 +94,9 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
     kernel, adjoint = declared["kernel"], declared["adjoint"]
     _check_kernel(kernel)
     watching = _check_options(adjoint, declared["monitors"], declared["progress"])
-    made, chosen = _with_kernels(
-        make_plan(*(declared[name] for name in ("fields", "parameters", "stepper", "save", "solver"))), kernel, adjoint
-    )
-    arrays = Arrays(**made.operands)
-    concrete = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arrays))
+    made = make_plan(*(declared[name] for name in ("fields", "parameters", "stepper", "save", "solver")))
+    made, chosen = _with_kernels(_with_notes(made, watching, declared["progress"]), kernel, adjoint)
+    arrays, concrete = Arrays(**made.operands), not _is_traced(made)
     axes = made.problem.scope.grid.space
     _check_memory(made)
     carry, finite = begin(made.structure, axes, arrays)
@@ -124,6 +122,7 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
         except (FdsolveError, FloatingPointError):
             raise
         except Exception as error:  # a kernel does not build: the next one, if it was not asked for
+            _explain_one_way(made, error)
             give_up(chosen, error)
             made, chosen = _with_kernels(made, kernel, adjoint)
     last = interiors(made.structure, carry[0])
@@ -132,7 +131,8 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
         check_logs(made, carry[0].logs, made.structure)
         _warn_not_finite(made, arrays, finite, last, history)
     reports = dict(zip(solves_of(made.structure), carry[0].logs, strict=True))
-    return Solution(made, *make_histories(made, history, last, hidden), carry[1], reports)
+    records = {} if concrete or not watching else Unwatched(watching)
+    return Solution(made, *make_histories(made, history, last, hidden), carry[1], reports, records)
 
 
 def _finish(made: Plan, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Any:
@@ -154,6 +154,34 @@ def _goes_in_chunks(made: Plan, watching: Sequence[AbstractMonitor], progress: b
             "them out there."
         )
     return concrete and bool(writes or watching or progress) and made.problem.scope.grid.time is not None
+
+
+def _is_traced(made: Plan) -> bool:
+    """Whether it runs under jit, grad, jvp or vmap."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(made.operands))
+
+
+def _with_notes(made: Plan, watching: Sequence[AbstractMonitor], progress: bool) -> Plan:
+    """The plan, which notes what does not watch a traced run."""
+    if made.problem.scope.grid.time is None or not (watching or progress) or not _is_traced(made):
+        return made
+    return replace(made, notes=(*made.notes, note_unwatched(watching, progress)))
+
+
+def _check_one_way(made: Plan, adjoint: AbstractAdjoint | None) -> None:
+    """Refuses adjoints that go forward in time with a stepper whose derivatives go back alone."""
+    stepper = made.structure.stepper
+    if stepper is not None and isinstance(adjoint, AbstractWhole) and (why := stepper.why_not_forward(f"{adjoint!r}")):
+        raise PlanningError(why)
+
+
+def _explain_one_way(made: Plan, error: Exception) -> None:
+    """The same for JAX's own error where jvp meets such a stepper."""
+    stepper = made.structure.stepper
+    if stepper is None or not isinstance(error, TypeError) or "custom_vjp" not in str(error):
+        return
+    if why := stepper.why_not_forward("jax.jvp"):
+        raise PlanningError(why) from error
 
 
 def _check_stepper(made: Plan, failed: Any) -> None:
@@ -209,9 +237,10 @@ def _check_kernel(kernel: Any) -> None:
 
 def _with_kernels(made: Plan, kernel: Any, adjoint: Any) -> tuple[Plan, tuple[Chosen, ...]]:
     """The plan with the kernels of its operations, and how they were chosen."""
+    _check_one_way(made, adjoint)
     fitted = _fit_adjoint(made) if adjoint is None else None
-    traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(made.operands))
-    bare = replace(made.structure, kernels=(), adjoint=fitted if traced and fitted is not None else adjoint)
+    used = fitted if fitted is not None and _is_traced(made) else adjoint
+    bare = replace(made.structure, kernels=(), adjoint=used)
     chosen = choose_kernels(bare, made.problem.scope.grid.space, kernel, made.operands)
     found = replace(
         made, structure=replace(bare, kernels=names_of(chosen)), served=kernels_of(chosen), assembly=ASSEMBLY

@@ -13,6 +13,8 @@ from ._nan import Nan as Nan
 from ._probe import Probe as Probe
 from ._progress import AbstractProgress as AbstractProgress
 from ._progress import make_progress as make_progress
+from ._records import Unwatched as Unwatched
+from ._records import note_unwatched as note_unwatched
 from ._watch import Looking as Looking
 from ._watch import Watch as Watch
 from ._watch import check_monitors as check_monitors

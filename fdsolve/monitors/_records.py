@@ -1,17 +1,22 @@
 """What monitors kept, as Datasets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import xarray as xr
 
+from ..errors import RunError
 from ..grid import Grid
 from ._base import AbstractMonitor, Measured
 
 Kept = list[tuple[int, Measured]]
 """What a monitor measured, with the level."""
+_WHY = (
+    "a run under jit, grad, jvp or vmap is one program, without chunks between which they could look. Record by "
+    "save=fd.receivers(...), which is differentiable, or solve outside."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,3 +60,31 @@ class Datasets(Mapping[str, xr.Dataset]):
 
     def __repr__(self) -> str:
         return repr(self._datasets)
+
+
+@dataclass(frozen=True, eq=False)
+class Unwatched(Mapping[str, xr.Dataset]):
+    """The records of a traced run, which nobody watched: none. Asking for some raises RunError, which says why."""
+
+    monitors: tuple[AbstractMonitor, ...]
+
+    def __getitem__(self, title: str) -> xr.Dataset:
+        raise RunError(f"There are no records of {title!r}: {_WHY}")
+
+    def __contains__(self, title: object) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"Unwatched({', '.join(one.title for one in self.monitors)})"
+
+
+def note_unwatched(monitors: Sequence[AbstractMonitor], progress: bool) -> str:
+    """What the plan of a traced run notes of its monitors and its bar."""
+    titles = [one.title for one in monitors] + ["the bar of progress=True"] * progress
+    return f"Not watched by {', '.join(titles)}: {_WHY}"

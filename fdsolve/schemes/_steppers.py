@@ -233,6 +233,10 @@ class AbstractStepper(ABC):
         """How many first steps need another method."""
         return 0
 
+    def why_not_forward(self, what: str) -> str | None:
+        """Why `what` cannot carry derivatives forward through its steps, and what can; None where it can."""
+        return None
+
     @property
     def speed_rules(self) -> dict[str, Any]:
         """Rules for propagation speeds by axis ("" for every axis), to be traced with the problem."""

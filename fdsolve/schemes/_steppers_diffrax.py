@@ -16,10 +16,10 @@ class Diffrax(AbstractStepper):
     """Hands the rates to a diffrax solver, which steps from level to level under error control.
 
     Arguments: `solver`, an object such as `diffrax.Tsit5()` or, for stiff problems, `diffrax.Kvaerno5()`; `rtol`,
-    `atol`, the tolerances of a step; `adjoint`, a diffrax adjoint (default: checkpointed reverse mode; for jvp
-    `diffrax.ForwardMode()`); `max_steps`, how many steps a level may take. Plain rules and boundary values beside the
-    rates are set at every evaluation; a plain rule that reads an older level is an error, since steps do not end on
-    levels.
+    `atol`, the tolerances of a step; `adjoint`, a diffrax adjoint (default: checkpointed reverse mode; for jvp,
+    `fd.adjoint.Forward` and `fd.online` `diffrax.ForwardMode()`; `diffrax.DirectAdjoint()` has both); `max_steps`, how
+    many steps a level may take. Plain rules and boundary values beside the rates are set at every evaluation; a plain
+    rule that reads an older level is an error, since steps do not end on levels.
 
     A level that fails (too many steps, a nonlinear solve that does not converge) raises RunError after the run. Source:
     Kidger, On Neural Differential Equations (2021), chapter 5. Good values: rtol = 1e-6 and atol = 1e-9, and Tsit5
@@ -40,6 +40,11 @@ class Diffrax(AbstractStepper):
             raise DeclarationError(f"Diffrax takes a solver such as diffrax.Tsit5(), got {got}.")
         if self.adjoint is not None and not isinstance(self.adjoint, diffrax.AbstractAdjoint):
             raise DeclarationError(f"Diffrax: adjoint= takes a diffrax adjoint, got {self.adjoint!r}.")
+        if isinstance(self.adjoint, diffrax.BacksolveAdjoint | diffrax.ImplicitAdjoint):
+            raise DeclarationError(
+                f"Diffrax: {type(self.adjoint).__name__} takes derivatives by the `args` of a vector field, and rates "
+                f"here have none. Take diffrax.RecursiveCheckpointAdjoint(), ForwardMode() or DirectAdjoint()."
+            )
         for name in ("rtol", "atol"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
@@ -51,6 +56,15 @@ class Diffrax(AbstractStepper):
     @property
     def evaluations(self) -> int:
         return self.max_steps
+
+    def why_not_forward(self, what: str) -> str | None:
+        if not (self.adjoint is None or isinstance(self.adjoint, _load().RecursiveCheckpointAdjoint)):
+            return None
+        return (
+            f"{what} takes derivatives forward in time, and {self!r} has them in reverse alone. Take "
+            f"fd.schemes.Diffrax(..., adjoint=diffrax.ForwardMode()), which serves jvp, Forward() and streams by "
+            f'"forward" and "forward_gradient"; diffrax.DirectAdjoint() has both and serves "uoro" and window= too.'
+        )
 
     def bind(self, outline: Outline) -> "Diffrax":
         if outline.older:

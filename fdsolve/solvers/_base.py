@@ -18,17 +18,17 @@ HISTORY = 64
 
 
 class Report(NamedTuple):
-    """How a solve went, as arrays.
+    """How a solve went, as arrays (cotangents of whole numbers among them have no numbers).
 
     `iterations`; `residual`, ‖b − A x‖/‖b‖ (for nonlinear systems ‖F‖ over ‖F‖ at the start); `converged`; `history`
     (HISTORY,), the residual after each iteration, nan where there was none; `defect`, for singular systems, the
     relative part of b that no x can give.
     """
 
-    iterations: jax.Array
-    residual: jax.Array
-    converged: jax.Array
-    history: jax.Array
+    iterations: Any
+    residual: Any
+    converged: Any
+    history: Any
     defect: Any = 0.0
 
 

@@ -57,19 +57,27 @@ def finish(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: C
     return run(structure, axes, arrays, carry)
 
 
-def make_ready(
-    structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry
-) -> tuple[Carry, Any, dict[Any, Any]]:
-    """What a march needs beside the first level: the stepper's memory in the carry, and what it and the systems of
-    equations make once for all steps."""
-    begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
+def make_ready(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> tuple[Carry, Any, Systems]:
+    """What a march needs beside the first level: the carry there with the stepper's memory and the logs of all
+    systems, and what `make_prepared` gives."""
+    begun, prepared, systems = _prepared(structure, axes, arrays)
     state = State(carry[0].levels, begun.memory, _joined(structure, begun.logs, carry[0].logs))
-    carry = (state, {**carry[1], **start_means(structure, axes, arrays, state)})
+    return (state, {**carry[1], **start_means(structure, axes, arrays, state)}), prepared, systems
+
+
+def make_prepared(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[Any, Systems]:
+    """What the stepper and the systems of equations make once for all steps."""
+    return _prepared(structure, axes, arrays)[1:]
+
+
+def _prepared(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> tuple[State, Any, Systems]:
+    """The same, and an empty state with the stepper's memory."""
+    begun, prepared = _prepare(structure, axes, arrays, _empty_state(structure))
     systems = {
         **prepare_systems(structure, arrays, axes),
         **prepare_stages(structure, arrays, axes, begun, prepared),
     }
-    return carry, prepared, systems
+    return begun, prepared, systems
 
 
 def _finished(structure: Structure, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Finished:

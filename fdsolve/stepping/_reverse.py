@@ -15,7 +15,18 @@ import numpy as np
 from ..errors import PlanningError
 from ..planning import Parallel, PhaseStructure, Piece, Solve, Structure, pieces_of
 from ..region import Box, Points
-from ..stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, depends_on, operand_specs
+from ..stencil import (
+    AFFINE,
+    CONSTANT,
+    Operand,
+    ProfileRead,
+    StateRead,
+    Traced,
+    WholeRead,
+    depends_on,
+    operand_specs,
+    output_degrees,
+)
 
 NO_POINTS = Points()
 
@@ -115,7 +126,8 @@ class _Outline:
                     read = {r.field for one in (piece, *self.adds_to(piece)) for r in self.rule(one).reads}
                     if (behind := sorted(read & set(gone))) and name not in behind:
                         self.inverted[name].pop(piece)
-                        self.lost[name][piece] = f"it reads `{behind[0]}`, which loses"
+                        reason = next(iter(self.lost[behind[0]].values()))
+                        self.lost[name][piece] = f"it reads `{behind[0]}`, which loses: {reason}"
                         moved = True
             if not moved:
                 break
@@ -139,12 +151,7 @@ class _Outline:
         for one in self.adds_to(piece):
             if any(r.field == piece.field and r.level == back for r in self.rule(one).reads) or one.operation:
                 return f"{one.label} adds what it reads of the oldest level kept, t{back}"
-        weight = find_weight(rule, own)
-        if weight is None:
-            return f"it takes its own old value, t{back}, times a weight that is not a number: only ±1 loses nothing"
-        if abs(abs(weight) - 1) > 1e-6:
-            return f"it takes its own old value, t{back}, times {weight.real:.6g}: only ±1 loses nothing"
-        return weight
+        return _checked_weight(rule, own)
 
     def sort(self) -> tuple[str, ...]:
         """The fields in the order in which their older levels are found, with those computed beside them."""
@@ -173,6 +180,31 @@ class _Outline:
                 refuse(what, f"the older levels of {', '.join(f'`{n}`' for n in stuck)} are found from each other")
             order.append(ready[0])
         return tuple(order)
+
+
+def _checked_weight(rule: Traced, own: StateRead) -> complex | str:
+    """The weight of a rule's own old value, with which it is solved for that; or why it cannot be."""
+    if not np.issubdtype(rule.dtype, np.inexact):
+        return f"`{own.field}` holds {rule.dtype}, and a step is undone in real and complex numbers"
+    old = f"its own old value, t{own.level}"
+    if not is_affine_in(rule, own):
+        told = " (conj and real are not, of a complex one)" if np.issubdtype(rule.dtype, np.complexfloating) else ""
+        return f"it is not affine in {old}{told}: only ±1 times it, plus the rest, loses nothing"
+    weight = find_weight(rule, own)
+    if weight is None:
+        return f"it takes {old}, times a weight that is not a number: only ±1 loses nothing"
+    if abs(abs(weight) - 1) > 1e-6:
+        return f"it takes {old}, times {weight.real:.6g}: only ±1 loses nothing"
+    return weight
+
+
+def is_affine_in(rule: Traced, own: StateRead) -> bool:
+    """Whether a rule is affine in one of its operands, whatever the others are.
+
+    Its derivative does not tell: that of sign and floor is a number too, and along 1 that of conj is 1.
+    """
+    degrees = [CONSTANT] * len(rule.jaxpr.constvars) + [AFFINE if o == own else CONSTANT for o in rule.operands]
+    return output_degrees(rule.jaxpr, degrees)[0] <= AFFINE
 
 
 def find_weight(rule: Traced, own: StateRead) -> complex | None:

@@ -13,7 +13,7 @@ from ..adjoint import Run, pairing
 from ..errors import PlanningError
 from ..kernels import Arrays
 from ..planning import Structure, taken
-from ._march import Carry, after_first, begin, finish, make_ready, marcher
+from ._march import Carry, after_first, begin, finish, make_prepared, make_ready, marcher
 from ._shown import interiors
 
 Step = Callable[[Arrays, Carry, Any], Carry]
@@ -27,12 +27,15 @@ def first_carry(structure: Structure, axes: tuple[str, ...], arrays: Arrays) -> 
 def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
     """Φ: (operands, carry, number of the level) ↦ the carry at that level, from the one before.
 
-    Beyond the last level the structure is that of the last.
+    Beyond the last level the structure is that of the last. Raises PlanningError where the stepper has no derivative
+    that could be carried forward along it.
     """
+    if structure.stepper is not None and (why := structure.stepper.why_not_forward("fd.online")):
+        raise PlanningError(why)
     segments = [one for one in map(after_first, structure.segments) if one.start < one.stop]
 
     def step(arrays: Arrays, carry: Carry, number: Any) -> Carry:
-        _, prepared, systems = make_ready(structure, axes, arrays, carry)
+        prepared, systems = make_prepared(structure, axes, arrays)
         branches = [marcher(structure, one, arrays, axes, prepared, systems)[0] for one in segments]
         if len(branches) == 1:
             return branches[0](carry, number)

@@ -264,6 +264,70 @@ def swept() -> fd.Field:
     return u
 
 
+def recurrence(rule: Callable[..., Any], dtype: Any = float) -> fd.Field:
+    """Two older levels, on a ring."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.2, num=13), x=fd.Axis(0.0, 12.0, num=12, periodic=True)), dtype=dtype)
+    u[...] = rule
+    u[:2] = np.random.default_rng(0).normal(size=(2, 12)).astype(dtype)
+    return u
+
+
+def around(u: Any) -> Any:
+    return 0.3 * u["t-1"] + 0.1 * u["t-1", "x-1"]
+
+
+LOST: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "sign of the change": (lambda u: around(u) - u["t-2"] - 0.05 * jnp.sign(u["t-1"] - u["t-2"]), float),
+    "floor": (lambda u: around(u) + u["t-2"] + jnp.floor(u["t-2"]), float),
+    "no derivative by a part": (lambda u: around(u) + u["t-2"] + 0.2 * jax.lax.stop_gradient(u["t-2"]), float),
+    "a choice by its value": (lambda u: around(u) - u["t-2"] + jnp.where(u["t-2"] > 0.1, 1.0, 0.0), float),
+    "conjugate": (lambda u: around(u) + jnp.conj(u["t-2"]), complex),
+    "real part": (lambda u: around(u) + jnp.real(u["t-2"]).astype(complex), complex),
+    "twice the real part less all": (lambda u: around(u) + 2 * jnp.real(u["t-2"]).astype(complex) - u["t-2"], complex),
+}
+FOUND: dict[str, tuple[Callable[..., Any], Any]] = {
+    "a choice by place": (lambda u, x: jnp.where(x > 5.0, around(u), jnp.sin(u["t-1"])) - u["t-2"], float),
+    "a choice by what is newer": (lambda u: jnp.where(u["t-1"] > 0.1, 0.0, jnp.abs(u["t-1"])) + u["t-2"], float),
+    "a derivative of its own in what is newer": (lambda u: jax.nn.relu(around(u)) - u["t-2"], float),
+    "conjugate of what is newer": (lambda u: 0.2j * jnp.conj(around(u)) + u["t-2"], complex),
+    "a weight on the circle": (lambda u: 0.2j * around(u) + (0.6 + 0.8j) * u["t-2"], complex),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_is_not_affine_in_the_oldest_value_is_refused(name: str) -> None:
+    rule, dtype = LOST[name]
+    reason = r"`lambda` on u.* cannot be undone: it is not affine in its own old value, t-2.*fd\.adjoint\.Checkpointed"
+    with pytest.raises(fd.PlanningError, match=reason):
+        fd.plan(recurrence(rule, dtype), save=fd.final(), adjoint=fd.adjoint.Reversible())
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_is_affine_in_the_oldest_value_alone_is_undone(name: str) -> None:
+    rule, dtype = FOUND[name]
+
+    def slope(adjoint: Any) -> jax.Array:
+        def loss(c: Any) -> Any:
+            u = recurrence(rule, dtype)
+            u[fd.point(x=5.3)] += lambda t, c: c * jnp.sin(5 * t)
+            return jnp.sum(jnp.abs(fd.solve(u, c=c, save=fd.final(), adjoint=adjoint)["u"]) ** 2)
+
+        return jax.grad(loss)(0.7)
+
+    expected = slope(fd.adjoint.Full())
+    assert abs(expected) > 1e-3
+    np.testing.assert_allclose(slope(fd.adjoint.Reversible()), expected, rtol=1e-11)
+
+
+def counted() -> tuple[fd.Field, fd.Field]:
+    """A wave whose speed is told by a counter of steps."""
+    u = recurrence(lambda u, n: 2 * u["t-1"] - u["t-2"] + 0.01 * n["t-1"].astype(float) * around(u))
+    n = fd.Field("n", u.grid, dtype=int)
+    n[...] = lambda n: n["t-1"] + 1
+    n[0] = 0
+    return u, n
+
+
 @pytest.mark.parametrize(
     ("declare", "reason"),
     [
@@ -271,9 +335,10 @@ def swept() -> fd.Field:
         (decay, r"it takes its own old value, t-1, times 0\.7: only ±1 loses nothing\. Take fd\.adjoint\.Checkpointed"),
         (relaxed, r"under RK4\(\) cannot be undone: only symmetric steppers"),
         (swept, r"cannot be undone: its points are computed one after the other"),
+        (counted, r"on u.* cannot be undone: it reads `n`, which loses: `n` holds int64, and a step is undone in real"),
     ],
 )
-def test_what_loses_is_refused(declare: Callable[[], fd.Field], reason: str) -> None:
+def test_what_loses_is_refused(declare: Callable[[], Declared], reason: str) -> None:
     with pytest.raises(fd.PlanningError, match=reason):
         fd.plan(declare(), save=fd.final(), adjoint=fd.adjoint.Reversible())
 

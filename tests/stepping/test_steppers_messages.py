@@ -4,6 +4,7 @@ import builtins
 from typing import Any
 
 import diffrax
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -89,6 +90,54 @@ def test_memories_want_the_same_points_at_every_level(stepper: Any) -> None:
 def test_diffrax_refuses_older_levels() -> None:
     fields = ring(u=fd.rate(lambda p: p[...]), p=lambda u: u["t-1"])
     refused(fields, Diffrax(diffrax.Tsit5()), "reads an older level, and diffrax takes steps that do not end on levels")
+
+
+def decaying(k: Any, **options: Any) -> Any:
+    """The sum of the last level of u' = −k u."""
+    (u,) = ring(u=fd.rate(lambda u, k: -k * u[...]))
+    u[0] = 1.0
+    return jnp.sum(fd.solve(u, k=k, save=fd.final(), **options)["u"])
+
+
+ONE_WAY = (
+    r"forward in time, and Diffrax.* has them in reverse alone.*Diffrax\(\.\.\., adjoint=diffrax\.ForwardMode\(\)\)"
+)
+
+
+@pytest.mark.parametrize("adjoint", [fd.adjoint.Forward(), fd.adjoint.Online(), fd.adjoint.Online("uoro")], ids=repr)
+@pytest.mark.parametrize("own", [None, diffrax.RecursiveCheckpointAdjoint()], ids=repr)
+def test_diffrax_in_reverse_is_not_carried_forward(adjoint: Any, own: Any) -> None:
+    (u,) = ring(u=fd.rate(lambda u: -u[...]))
+    stepper = Diffrax(diffrax.Tsit5(), adjoint=own)
+    with pytest.raises(fd.PlanningError, match=ONE_WAY):
+        fd.plan(u, stepper=stepper, adjoint=adjoint)
+    with pytest.raises(fd.PlanningError, match=ONE_WAY):
+        jax.grad(lambda k: decaying(k, stepper=stepper, adjoint=adjoint))(1.0)
+
+
+def test_diffrax_in_reverse_says_so_to_streams_and_jvp() -> None:
+    (u,) = ring(u=fd.rate(lambda u, k: -k * u[...]))
+    u[0] = 1.0
+    stepper = Diffrax(diffrax.Tsit5())
+    with pytest.raises(fd.PlanningError, match=r"fd\.online takes derivatives " + ONE_WAY):
+        fd.online(u, dict(k=1.0), loss=lambda state, data: jnp.sum(state["u"]), stepper=stepper)
+    with pytest.raises(fd.PlanningError, match=r"jax\.jvp takes derivatives " + ONE_WAY):
+        jax.jvp(lambda k: decaying(k, stepper=stepper), (1.0,), (1.0,))
+
+
+def test_diffrax_forward_is_carried_forward() -> None:
+    found = []
+    for own, adjoint in ((None, None), (diffrax.ForwardMode(), fd.adjoint.Forward())):
+        stepper = Diffrax(diffrax.Tsit5(), adjoint=own)
+        found.append(float(jax.grad(lambda k, s=stepper, a=adjoint: decaying(k, stepper=s, adjoint=a))(1.0)))
+    assert found[1] == pytest.approx(found[0], rel=1e-12)
+    assert abs(found[0]) > 1e-3
+
+
+def test_diffrax_refuses_derivatives_by_what_rates_do_not_give() -> None:
+    for own in (diffrax.BacksolveAdjoint(), diffrax.ImplicitAdjoint()):
+        with pytest.raises(fd.DeclarationError, match=r"by the `args` of a vector field.*ForwardMode\(\) or DirectAdj"):
+            Diffrax(diffrax.Tsit5(), adjoint=own)
 
 
 def test_diffrax_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
