@@ -32,6 +32,12 @@ def longest_unrolled(quick: March) -> int:
     return longest if 2 * longest >= LONGEST else 0
 
 
+def march_block(quick: March, consts: Any, state: Any, level: Any, size: int, near: bool) -> Any:
+    """The state after a block of so many steps; `near`: its derivative is by blocks of the march's kernel."""
+    found = quick.by_blocks(consts, state, level, size, size) if near and isinstance(quick, Quick) else None
+    return quick(consts, state, level, size) if found is None else found
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """How cotangents go back through a block of steps: those of the state, and of the constants `of_consts`."""
@@ -45,8 +51,7 @@ class Block:
         """Back through `size` steps at once, by the derivative of the march; `near`: by blocks of its kernel."""
 
         def march(constants: Any, state: Any, level: Any) -> Any:
-            found = self.quick.by_blocks(constants, state, level, size, size) if near else None
-            return self.quick(constants, state, level, size) if found is None else found
+            return march_block(self.quick, constants, state, level, size, near)
 
         def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
             return (buffer, *self._pull(march, state, level, back, sums))

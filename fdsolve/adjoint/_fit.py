@@ -1,5 +1,6 @@
 """How many steps are reversed with few states: blocks of steps, and which states between blocks are kept."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isqrt
@@ -71,14 +72,15 @@ def cut_steps(count: int, states: int, longest: int | None = None) -> Cut:
     sizes |= {size for k in range(2, 5) for size in (isqrt(count) // k, isqrt(count) * k)}
     sizes |= set(range(max(2, isqrt(count) - 8), isqrt(count) + 9)) | {_shortest(count, states)}
     best = Cut(count, 1, min(states, count))
-    most = min(states, count) if longest is None else min(states, count, longest + 1)
-    able = [size for size in sorted(sizes) if 1 < size < most]
+    limit = min(states, count) if longest is None else min(states, count, longest + 1)
+    able = [size for size in sorted(sizes) if 1 < size < limit]
     cuts = [Cut(count, size, min(states - size, -(-count // size))) for size in able]
     for made in cuts:
-        if _cost(made) <= _cost(best):
+        if cost_of(made) <= cost_of(best):
             best = made
-    even = [made for made in cuts if made.last == made.block and EVEN * (_cost(made) - _cost(best)) <= _cost(best)]
-    return min(even, key=_cost, default=best)
+    most = cost_of(best) + cost_of(best) // EVEN
+    even = [made for made in cuts if made.last == made.block and cost_of(made) <= most]
+    return min(even, key=cost_of, default=best)
 
 
 def _shortest(count: int, states: int) -> int:
@@ -89,6 +91,16 @@ def _shortest(count: int, states: int) -> int:
     return 1
 
 
-def _cost(cut: Cut) -> int:
+def shorter_cuts(count: int, states: int) -> Iterator[Cut]:
+    """The cut of so many steps, and others by shorter and shorter blocks, down to single steps."""
+    cut = cut_steps(count, states)
+    yield cut
+    while cut.block > 1:
+        cut = cut_steps(count, states, 3 * cut.block // 4)
+        yield cut
+
+
+def cost_of(cut: Cut) -> int:
+    """Steps computed again, and a step for each block, for what it costs to begin it."""
     again = max(0, least_forward(cut.blocks, cut.kept) - (cut.blocks - 1)) * cut.block
     return again + cut.count - cut.blocks + cut.blocks

@@ -8,8 +8,9 @@ from ._base import AbstractRepeated, March, Quick, Step, show_jump, show_needs
 from ._block import LONGEST, longest_unrolled
 from ._checkpointed import plain_march, reversed_march, show_cuts, usual_states
 from ._fit import cut_steps
-from ._reversal import LIGHT, OWN, SHORT, count_bytes
+from ._peak import count_bytes
 from ._twolevel import NEAR, show_blocks
+from ._ways import LIGHT, OWN, SHORT
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""

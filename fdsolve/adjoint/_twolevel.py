@@ -83,16 +83,24 @@ def two_level_room(count: int, state_bytes: int) -> int:
     return FEW * (count // block + block) * state_bytes
 
 
+def possible_blocks(count: int, state_bytes: int, room: int) -> list[Blocks]:
+    """The blocks of a kernel that goes back through them itself, whatever of them lies near."""
+    nears = (None, *(partial(ge, most) for most in (MOST, *near_lengths(count))))
+    return [cut_blocks(count, state_bytes, near, room) for near in nears]
+
+
 def show_blocks(count: int, state_bytes: int, room: int = 0) -> str:
-    """What the plan prints of blocks that a kernel goes back through itself, whatever of them lies near."""
+    """What the plan prints of them."""
     if detect_platform() != "cpu" or count < 2 * LEAST:
         return ""
-    nears = (None, *(partial(ge, most) for most in (MOST, *near_lengths(count))))
-    made = [cut_blocks(count, state_bytes, near, room) for near in nears]
+    made = possible_blocks(count, state_bytes, room)
     few, many = min(one.kept for one in made), max(one.kept for one in made)
     kept = f"{few} to {many}" if few < many else str(few)
     times = "once" if all(one.single for one in made) else "once or twice"
-    return f"; a kernel that goes back by blocks itself keeps {kept} and computes steps again {times}"
+    return (
+        f"; a kernel that goes back by blocks itself keeps {kept} and computes steps again {times}, up to "
+        f"{max(one.inner for one in made)} levels at a time in its cache or, on a line, in memory"
+    )
 
 
 def near_lengths(count: int) -> Iterator[int]:
