@@ -252,7 +252,12 @@ def _cond(eqn: Any, given: list[Entry]) -> list[Entry]:
 
 def _scan(eqn: Any, given: list[Entry]) -> list[Any]:
     """A loop of a known number of turns; all that it carries may change."""
-    body, fixed, carried = eqn.params["jaxpr"], eqn.params["num_consts"], eqn.params["num_carry"]
+    # How many are constant or carried is said by another parameter in each version of jax: what is neither has an axis
+    # more outside of the loop.
+    body = eqn.params["jaxpr"]
+    carried = sum(out.aval.ndim == own.aval.ndim for out, own in zip(eqn.outvars, body.jaxpr.outvars, strict=True))
+    held = sum(out.aval.ndim == own.aval.ndim for out, own in zip(eqn.invars, body.jaxpr.invars, strict=True))
+    fixed = held - carried
     consts, first, slices = given[:fixed], given[fixed : fixed + carried], given[fixed + carried :]
 
     def pairs(some: Sequence[Entry]) -> list[Any]:
