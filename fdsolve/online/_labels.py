@@ -31,12 +31,7 @@ class Labels:
         like = self._of.get(name)
         if isinstance(like, Whole):
             return Whole(value)
-        if isinstance(like, Along):
-            return Along(value, like.axes, like.faces)
-        if isinstance(like, xr.DataArray):
-            axes, faces = _axes(like)
-            return Along(value, axes, faces)
-        return value
+        return Along(value, *_axes(like)) if isinstance(like, Along | xr.DataArray) else value
 
     def check(self, grid: Grid) -> None:
         """Raises DeclarationError for DataArrays whose coordinates are not those of the grid, in its order."""

@@ -10,7 +10,7 @@ nothing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -91,8 +91,6 @@ def _evaluate(eqn: Any, given: list[Entry]) -> list[Entry]:
         return [Entry(value, False) for value in bind_equation(eqn, [one.value for one in given])]
     if inner is not None and (name in ALL_CALLS or name == "custom_vjp_call"):
         return _walk(inner, given)
-    if name == "cond":
-        return _cond(eqn, given)
     values = bind_equation(eqn, [one.value for one in given])
     smooth = [jnp.issubdtype(out.aval.dtype, jnp.inexact) for out in eqn.outvars]
     if all(one.marks is None for one in given) or not any(smooth) or name in _FLAT:
@@ -129,6 +127,8 @@ def _marks(eqn: Any, given: list[Entry]) -> Sequence[Any]:
         return _solve(eqn, given)
     if name == "scan":
         return _scan(eqn, given)
+    if name == "cond":
+        return _cond(eqn, given)
     if name == "fdsolve_own_derivative":
         return [one.marks for one in _walk(jax.make_jaxpr(eqn.params["made"].run)(*(e.value for e in given)), given)]
     return [jnp.broadcast_to(_largest(given), one.aval.shape) for one in eqn.outvars]  # anything may depend on all
@@ -156,7 +156,6 @@ def _pointwise(name: str, given: list[Entry], shape: tuple[int, ...]) -> Any:
     marks = [one.marks for one in given if one.marks is not None]
     if name == "mul":
         known = [one.value for one in given if not one.changes]
-        marks += [jnp.zeros_like(marks[0])]
         marks = [jnp.where(known[0] != 0, mark, 0) for mark in marks] if known else marks
     return jnp.broadcast_to(reduce(jnp.maximum, marks), shape)
 
@@ -225,29 +224,21 @@ def _solve(eqn: Any, given: list[Entry]) -> list[Any]:
     unknown = [Entry(one.value, True) for one in right]
     moved = _walk(jaxprs.matvec, [*parts[0], *unknown])
     joined = [
-        Entry(
-            one.value,
-            True,
-            reduce(jnp.maximum, [m for m in (one.marks, by.marks) if m is not None], 0 * _filled(one, given)),
-        )
+        Entry(one.value, True, jnp.maximum(_filled(one, given), _filled(by, given)))
         for one, by in zip(right, moved, strict=True)
     ]
     return [_filled(one, given) for one in _walk(jaxprs.solve, [*parts[2], *joined])]
 
 
-def _cond(eqn: Any, given: list[Entry]) -> list[Entry]:
+def _cond(eqn: Any, given: list[Entry]) -> Sequence[Any]:
     index, rest, branches = given[0], given[1:], eqn.params["branches"]
-    values = bind_equation(eqn, [one.value for one in given])
-    if not any(one.marks is not None for one in rest):
-        return [Entry(value, True) for value in values]
+
+    def of(branch: Any) -> list[Any]:
+        return [_filled(one, rest) for one in _walk(branch, rest)]
+
     if index.changes:
-        cases = [[_filled(one, rest) for one in _walk(branch, rest)] for branch in branches]
-        marks = [reduce(jnp.maximum, some) for some in zip(*cases, strict=True)]
-    else:
-        runs = [lambda one=branch: [_filled(e, rest) for e in _walk(one, rest)] for branch in branches]
-        marks = lax.switch(index.value, runs)
-    smooth = [jnp.issubdtype(out.aval.dtype, jnp.inexact) for out in eqn.outvars]
-    return [Entry(value, True, mark if yes else None) for value, mark, yes in zip(values, marks, smooth, strict=True)]
+        return [reduce(jnp.maximum, cases) for cases in zip(*map(of, branches), strict=True)]
+    return lax.switch(index.value, [partial(of, branch) for branch in branches])
 
 
 def _scan(eqn: Any, given: list[Entry]) -> list[Any]:
