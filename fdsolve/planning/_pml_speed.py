@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._largest import largest
 from ..errors import PlanningError
 from ..region import Box, Layout, Points
 from ..stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
@@ -70,14 +71,19 @@ def find_speed(book: Any, last: Phase, stretch: Stretch, operands: "_Operands") 
                 _check_waves(stretch, found)
             slow, fast = (_speeds(xp, one, points, operands, stretch, bool(_rated(spans))) for one in found)
             # ω of 2k was divided by k: to k → 0, differences being even in k.
-            largest = xp.max((4 * slow - fast / 2) / 3)
-            best = largest if best is None else (jnp if isinstance(best, Tracer) else xp).maximum(best, largest)
+            speeds = (4 * slow - fast / 2) / 3
+            found = largest(speeds) if isinstance(speeds, Tracer) else np.max(speeds)
+            best = found if best is None else _larger(best, found)
     if best is None:
         raise PlanningError(
             f"{stretch.label}: no rule takes derivatives along axis `{stretch.axis}` in the layer; there are no waves "
             f"to absorb. Drop it, or take Dirichlet(0.0)."
         )
     return best
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return largest(jnp.stack([a, b])) if isinstance(a, Tracer) or isinstance(b, Tracer) else max(a, b)
 
 
 def _samples(book: Any, last: Phase, stretch: Stretch) -> list[tuple[dict[str, tuple[Span, ...]], np.ndarray]]:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._largest import largest
 from ..kernels import Level, evaluate, vectorise_function
 from ..planning import PhaseStructure, Piece, Structure
 from ..stencil import StateRead, linear_weights
@@ -52,7 +53,7 @@ def courant_number(structure: Structure, phase: PhaseStructure, level: Level, ax
     """Δt max Σ_i |a_i|/Δx_i, from the declared speeds or else from the rates linearised about the state."""
     step = level.arrays.wholes["dt"]
     if phase.speeds:
-        return step * jnp.max(jnp.stack([jnp.max(evaluate(level, piece, axes)) for piece in phase.speeds]))
+        return step * largest(jnp.stack([largest(evaluate(level, piece, axes)) for piece in phase.speeds]))
     names = tuple(dict.fromkeys(piece.field for piece in phase.rates))
     moments = jnp.zeros((len(axes), len(names), len(names)), step.dtype)
     for piece in phase.rates:
@@ -94,12 +95,12 @@ def _first_moments(structure: Structure, level: Level, piece: Piece, axes: tuple
 
     values, flags = [v for v, _ in taken], [f for _, f in taken]
     result = vectorise_function(moments, values, flags, piece.box.shape)
-    return {name: jnp.max(jnp.abs(array), axis=tuple(range(len(axes)))) for name, array in result.items()}
+    return {name: largest(jnp.abs(array), range(len(axes))) for name, array in result.items()}
 
 
 def _spectral_radius(matrix: jax.Array) -> jax.Array:
     """An upper bound of the spectral radius of a nonnegative matrix, sharp for two fields that carry each other."""
     square = matrix @ matrix
-    scale = jnp.max(jnp.sum(square @ square, axis=1))
+    scale = largest(jnp.sum(square @ square, axis=1))
     safe = jnp.where(scale > 0, scale, jnp.ones_like(scale))
     return jnp.where(scale > 0, safe**0.25, jnp.zeros_like(scale))

@@ -6,6 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._largest import largest as largest_entry
+from .._largest import smallest
 from ..kernels import Arrays, take_box
 from ..planning import Cut, Reduction, Shown, Structure, inside_key, length_key
 from ._folds import largest, total
@@ -93,7 +95,7 @@ def _reduced(step: Reduction, left: list[str], lengths: Mapping[str, Any], value
     places = tuple(left.index(axis) for axis in step.axes)
     still = None if inside is None else jnp.any(inside, places)
     if step.kind in ("max", "min"):
-        take = jnp.max if step.kind == "max" else jnp.min
+        take = largest_entry if step.kind == "max" else smallest
         if inside is not None:
             values = jnp.where(inside, values, _extreme(values.dtype, step.kind == "min"))
         return take(values, places), still

@@ -393,3 +393,28 @@ def test_parameters_beyond_a_trace_are_refused_or_followed_exactly() -> None:
     assert [row.exact for row in both.report] == [True, False]
     with pytest.raises(fd.DeclarationError, match="`q` is no parameter"):
         traces.follow(update, dict(s=Exact(), a=Exact(), q=Exact()))
+
+
+@pytest.mark.parametrize("wall", ["neumann", "robin", "value", "start"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_snap_is_exact_for_its_steps(wall, n):
+    """Also where the first state depends on the parameter: it lies a step before what the first step gives."""
+    walls = {
+        "neumann": fd.boundary.Neumann(lambda b: b),
+        "robin": fd.boundary.Robin(1.0, 2.0, lambda b: b),
+        "value": fd.boundary.Dirichlet(lambda b: b),
+        "start": fd.boundary.Neumann(0.0),
+    }
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.04, num=11), x=fd.Axis(0.0, 1.0, num=8, cells=True)))
+    u[...] = lambda u, dt: u["t-1"] + dt * fd.schemes.laplacian(u, at="t-1")
+    u[0] = (lambda x, b: jnp.sin(3 * x) * jnp.where(x < 0.2, b, 1.0)) if wall == "start" else (lambda x: jnp.sin(3 * x))
+    u[dict(x=0)], u[dict(x=-1)] = walls[wall], fd.boundary.Neumann(0.0)
+
+    def follow(**options):
+        stream = fd.online(u, dict(b=0.7), loss=lambda values, data: jnp.sum(values["u"] ** 2), **options)
+        return [float(stream.step().gradient["b"]) for _ in range(n)]
+
+    exact = follow()
+    assert all(exact)
+    with pytest.warns(fd.FdsolveWarning, match="not exact"):
+        np.testing.assert_allclose(follow(method="snap", n=n), exact, rtol=1e-12)

@@ -52,9 +52,9 @@ class SnAp(AbstractMethod):
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         places, dtype = entries_of(update, own), update.packing.dtype
-        first = first_pattern(update, places)
+        first, begun = first_pattern(update, places), start_pattern(update, places)
         onward = state_pattern(update)
-        kept = reach(first, onward, self.n)
+        kept = reach(first, onward, self.n) | reach(begun, onward, self.n + 1)  # the first state lies a step before
         wider = carried(onward, kept) | first
         full = bool((wider <= kept).all())
         colours = colour(wider)
