@@ -8,6 +8,7 @@ from ._context import describe_result as describe_result
 from ._context import pick_component as pick_component
 from ._context import take_value as take_value
 from ._equations import ALL_CALLS as ALL_CALLS
+from ._equations import CALLS as CALLS
 from ._equations import SAME as SAME
 from ._equations import bind_equation as bind_equation
 from ._equations import follow as follow

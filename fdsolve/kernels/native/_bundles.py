@@ -5,9 +5,11 @@ call of its own.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from ...region import Box
 from ...stencil import StateRead
-from ._program import Operation, Program
+from ._program import At, Operation, Program
 from ._schedule import Schedule, boxes_meet
 
 Bundle = tuple[int, ...]
@@ -18,6 +20,39 @@ NEAR = 16
 """Rows from the ends of the first axis that count as at a wall."""
 
 
+def cut_for_bundles(operations: Sequence[Operation]) -> list[Operation]:
+    """Operations of a transpose cut along all axes but the last where the largest starts and stops, and done at the
+    levels at which others on the same rows are: so that rows of the largest have a bundle of their own."""
+    inner = max((one.box for one in operations if one.at is not At.LAST), key=lambda box: box.size)
+    cut = [new for one in operations for new in _cut_along(one, inner)]
+    apart = {_rows_of(one.box) for one in cut if one.at is At.FIRST}
+    found = []
+    for one in cut:
+        twice = one.at is At.EVERY and _rows_of(one.box) in apart
+        found += [replace(one, at=at) for at in ((At.FIRST, At.LATER) if twice else (one.at,))]
+    return found
+
+
+def _cut_along(operation: Operation, inner: Box) -> list[Operation]:
+    boxes = [operation.box]
+    for axis in range(inner.ndim - 1) if operation.at is At.EVERY else ():
+        for at in (inner.start[axis], inner.stop[axis]):
+            boxes = [part for box in boxes for part in _halves(box, axis, at)]
+    return [replace(operation, box=box) for box in boxes]
+
+
+def _halves(box: Box, axis: int, at: int) -> list[Box]:
+    if not box.start[axis] < at < box.stop[axis]:
+        return [box]
+    stop = (*box.stop[:axis], at, *box.stop[axis + 1 :])
+    start = (*box.start[:axis], at, *box.start[axis + 1 :])
+    return [Box(box.start, stop), Box(start, box.stop)]
+
+
+def _rows_of(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return box.start[:-1], box.stop[:-1]
+
+
 def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
     """The operations, each with the first before it on the same rows that nothing in between keeps it from."""
     operations, rows = program.operations, schedule.rows
@@ -25,7 +60,7 @@ def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
 
     def keys(number: int) -> tuple[object, ...]:
         box = operations[number].box
-        when = schedule.delays[number], rows.below[number], rows.above[number]
+        when = operations[number].at, schedule.delays[number], rows.below[number], rows.above[number]
         second = schedule.blocks.delays[number] if schedule.blocks is not None else 0
         return (box.start[:-1], box.stop[:-1], *when, second)
 

@@ -171,7 +171,7 @@ def _along_any(
         every = [one.name for one, _ in layout_of(call).program.state]
         result, stacks = _march(static, *primals), _stacked(static, every, state)
     elif call.block:
-        result, stacks = march_keeping(static, *primals)
+        result, stacks = march_keeping((*static, pull), *primals)
     else:
         result, stacks = _marched(static, pulled_of(call, pull).levels, primals)
     kept, tree = jax.tree.flatten((leaves, state, start, stacks))

@@ -44,10 +44,28 @@ def _on_cpu(after: Any, *, shapes: Any, blank: bool, beside: int) -> list[jax.Ar
     target = _target() if sum(sizes) >= LARGE else None
     if target is None:
         return _zeros(after, shapes=shapes)
-    results = [jax.ShapeDtypeStruct(*one) for one in (*shapes, ((beside,), np.dtype(np.uint8)))]
-    pages = jnp.asarray([size // PAGE for size in (*sizes, beside)], jnp.int32)
-    *found, _ = jax.ffi.ffi_call(target, results)(pages, after[(0,) * after.ndim])
+    found, _ = _ask(target, shapes, after[(0,) * after.ndim], beside)
     return [_blanked(one) for one in found] if blank else found
+
+
+def fresh_before(
+    like: Sequence[Any], after: jax.Array, held: Sequence[jax.Array], beside: int
+) -> tuple[list[jax.Array], list[jax.Array]]:
+    """Arrays of these shapes and dtypes in large pages, whatever they may hold, and the arrays `held`, of which none is
+    made before: so that these lie in the `beside` bytes, if nothing computed them yet. For code on CPUs.
+    """
+    target, shapes = _target(), [(tuple(one.shape), np.dtype(one.dtype)) for one in like]
+    assert target is not None
+    found, made = _ask(target, shapes, after[(0,) * after.ndim], beside)
+    return found, [jnp.where(made, one, jnp.zeros_like(one)) for one in held]
+
+
+def _ask(target: str, shapes: Sequence[Any], after: Any, beside: int) -> tuple[list[jax.Array], jax.Array]:
+    """The arrays, and true, which is known when they are there."""
+    shapes = [*shapes, ((beside,), np.dtype(np.uint8)), ((), np.dtype(bool))]
+    pages = jnp.asarray([prod(shape) * dtype.itemsize // PAGE for shape, dtype in shapes], jnp.int32)
+    *found, _, made = jax.ffi.ffi_call(target, [jax.ShapeDtypeStruct(*one) for one in shapes])(pages, after)
+    return found, made
 
 
 def _blanked(array: jax.Array) -> jax.Array:

@@ -37,6 +37,7 @@ _EXTENSION, _API, _CONTEXT, _ARGUMENTS, _NUM_RESULTS, _RESULTS = 8, 16, 24, 72, 
 _EXTENSION_TYPE, _METADATA, _METADATA_VERSION = 8, 24, 24
 _API_VERSION, _API_SCHEDULE = 16 + 16, 17 * 8
 _BUFFER_DATA = 24
+_BYTE = ir.IntType(8)
 SETTINGS = ("start", "steps", "passes", "parts", "share", "halos", "base", "stored", "block", "place", "width")
 """The entries of the i32 array of settings; `share`, a thread's scratch, and `halos` count cache lines. Of profiles
 along levels, `base` is the number of the first; so many levels of the march are `stored`, or states before blocks of
@@ -161,15 +162,17 @@ def ask_for_large_pages(code: Code, start: Number, size: Number) -> None:
 def write_page_handler(module: ir.Module) -> str:
     """Writes a function that XLA calls for arrays to be filled, and that asks for large pages for them; its name.
 
-    Its first argument says how many small pages each of them fills, in i32 numbers.
+    Its first argument says how many small pages each of them fills, in i32 numbers; its last result is true.
     """
     code = Code(module, "fdsolve_fresh", I64, [I64], internal=False)
     (frame,) = code.arguments
     answer_metadata(code, frame)
     pages, results = data_of(code, code.load(frame, _ARGUMENTS), 0), code.load(frame, _RESULTS)
-    with code.loop(0, code.load(frame, _NUM_RESULTS)) as number:
+    last = code.sub(code.load(frame, _NUM_RESULTS), 1)
+    with code.loop(0, last) as number:
         count = code.load(code.add(pages, code.mul(number, 4)), 0, I32)
         ask_for_large_pages(code, data_of(code, results, number), code.mul(count, _PAGE))
+    code.builder.store(ir.Constant(_BYTE, 1), code.pointer(data_of(code, results, last)))
     code.builder.ret(ir.Constant(I64, 0))
     return code.function.name
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 
+from ._fresh import LARGE, fresh_before
 from ._layout import LINE
 from ._processors import num_threads
 
@@ -22,7 +23,7 @@ class Launch:
     """A target among XLA's custom calls, which writes its first `in_place` arguments over and gives them back.
 
     Behind them it gives `written`, of these shapes and dtypes. Each of `threads` needs a `share` of scratch, and all of
-    them `halos` together, in cache lines.
+    them `halos` together, in cache lines. What uses what is written will take so many bytes `beside` it.
     """
 
     target: str
@@ -31,6 +32,7 @@ class Launch:
     threads: int
     share: int
     halos: int
+    beside: int = 0
 
 
 def launch(code: Launch, settings: Sequence[Any], arguments: Sequence[jax.Array]) -> list[jax.Array]:
@@ -81,11 +83,14 @@ def _call(
     results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in arguments[: code.in_place]]
     scratch = jax.ShapeDtypeStruct(((teams * (code.share * threads + code.halos) + 1) * LINE,), np.uint8)
     written = [jax.ShapeDtypeStruct((*before, *shape), dtype) for shape, dtype in code.written]
+    aliases, fresh = {k: k for k in range(code.in_place)}, []
+    if code.beside and sum(one.size * one.dtype.itemsize for one in written) >= LARGE:
+        # All that is fresh lies in large pages then, what this call begins with too: small ones are dear.
+        fresh, held = fresh_before(written, head, arguments[: code.in_place], code.beside * shots)
+        arguments = (*held, *arguments[code.in_place :])
+        aliases |= {len(arguments) + 1 + k: code.in_place + 1 + k for k in range(len(fresh))}
     run_target = jax.ffi.ffi_call(
-        code.target,
-        (*results, scratch, *written),
-        input_output_aliases={k: k for k in range(code.in_place)},
-        vmap_method="sequential",
+        code.target, (*results, scratch, *written), input_output_aliases=aliases, vmap_method="sequential"
     )
-    found = run_target(*arguments, jnp.concatenate([head, rest]))
+    found = run_target(*arguments, jnp.concatenate([head, rest]), *fresh)
     return [*found[: code.in_place], *found[code.in_place + 1 :]]

@@ -196,6 +196,11 @@ class Layout:
             return inner[0] * (self.high(1) - self.low(1)) + APART
         return _spread(self.item * (self.high(1) - self.low(1)) + LINE)
 
+    def row_bytes(self) -> int:
+        """Bytes of cache lines in a row of a ring."""
+        last = self.item * (self.high(self.rank - 1) - self.low(self.rank - 1))
+        return round_up(last, LINE) * prod(self.high(axis) - self.low(axis) for axis in range(1, self.rank - 1))
+
     def alignment(self) -> int:
         """The index along the last axis whose entries rings align: that with which rows of the state begin."""
         return -self.program.arrays[0].lower[-1]

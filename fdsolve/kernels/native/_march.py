@@ -225,12 +225,13 @@ def run(
     stacks: Mapping[str, Any] | None = None,
     base: Any = None,
     place: Any = 0,
+    beside: int = 0,
 ) -> list[jax.Array]:
     """The state of a program after `call.steps` levels, the first of which has number `start`.
 
     Behind it stand the levels written down, of a kind that does so; if `Alone` they are all there is, and `state` are
     those that `Spread` wrote down, among which it starts at a `place`. `stacks` are levels, by name, of a march whose
-    first level has number `base`.
+    first level has number `base`. What uses the levels written down takes so many bytes `beside` them.
     """
     layout, blocked = layout_of(call, kind), blocked_layout_of(call, kind)
     tiling = tiling or choose_tiling(layout, call.steps, blocked)
@@ -265,7 +266,7 @@ def run(
         shape = state[k].shape[1:] if alone else state[names.index((name, 0))].shape
         levels = kept[name] * number if spread else kept[name] + number
         written.append(((levels, *shape), program.dtype.str))
-    code = Launch(target, 0 if alone else len(state), tuple(written), tiling.threads, share, halos)
+    code = Launch(target, 0 if alone else len(state), tuple(written), tiling.threads, share, halos, beside)
     return launch(code, (*settings, tiling.width), [*state, *shared.values()])
 
 

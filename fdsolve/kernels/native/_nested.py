@@ -16,26 +16,29 @@ from jax import lax
 from ..._own_derivative import instantiated, own_derivative
 from .._march_call import MarchCall
 from ._march import layout_of, pulled_of, run
-from ._operands import Alone, Spread, stack_name
+from ._operands import Alone, Pull, Spread, stack_name
 from ._pull import Carried, Pulling, cotangents_of, portable, pull_levels, start_of, tangent_of_pull
-from ._slabs import cut_slabs, pull_slabs
+from ._slabs import bytes_beside, cut_slabs, pull_slabs
 
-Keeping = tuple[MarchCall, Any, Any]
-"""A march by blocks, its tiling, and the tree of its arrays."""
+Keeping = tuple[MarchCall, Any, Any, Pull]
+"""A march by blocks, its tiling, the tree of its arrays, and what will be pulled back past it."""
 
 
 @own_derivative
 def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: Any) -> tuple[list[Any], list[Any]]:
     """The march, and its state before each block; these count as constants where it is differentiated."""
-    call, tiling, form = static
+    call, tiling, form, pull = static
     names = tuple(one.name for one, _ in layout_of(call).program.state)
-    found = run(call, Spread(names), form.unflatten(leaves), state, start, tiling)
+    block = replace(call, steps=call.block, block=0)
+    slabs = None if pulled_of(call, pull).timed else cut_slabs(block, pull)
+    beside = bytes_beside(block, pull, slabs) if slabs is not None else 0
+    found = run(call, Spread(names), form.unflatten(leaves), state, start, tiling, beside=beside)
     return found[: len(state)], found[len(state) :]
 
 
 @march_keeping.defjvp
 def _push_keeping(static: Keeping, primals: Any, tangents: Any) -> Any:
-    call, _, form = static
+    call, _, form, _ = static
     tangents = jax.tree.map(instantiated, tangents)
     out, rooms = march_keeping(static, *primals)
     moved = jax.jvp(partial(portable_by_blocks, call, form), tuple(primals), tuple(tangents))[1]

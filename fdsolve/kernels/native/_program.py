@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import combinations
 from typing import Any
 
@@ -25,6 +26,12 @@ class Unserved(Exception):
     """Why a level cannot be generated."""
 
 
+class At(Enum):
+    """The levels of a pass at which an operation is done."""
+
+    EVERY, FIRST, LATER, LAST = range(4)
+
+
 @dataclass(frozen=True)
 class Operation:
     """A rule on the points of a box of an array; its reads name arrays and how many levels they lie behind.
@@ -44,6 +51,7 @@ class Operation:
     adds: bool = False
     fraction: float = 1.0
     in_lanes: bool = False
+    at: At = At.EVERY
 
     @property
     def reads(self) -> tuple[StateRead, ...]:

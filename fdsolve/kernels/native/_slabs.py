@@ -151,6 +151,13 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     return Slabs(threads, share, wide, least + strip, fall, before, before + height + max(stop), strip, late)
 
 
+def bytes_beside(call: MarchCall, pull: Pull, slabs: Slabs) -> int:
+    """Bytes of all that a pull by slabs takes beside states that were kept: cotangents, sums and scratch."""
+    back = layout_of(call, replace(pull, beside=True))
+    halos = 2 * slabs.parts * back.halo(call.steps) * back.halo_rows()
+    return sum(back.bytes_of(one.name) for one, _ in back.program.state) + slabs.parts * slabs.share * LINE + halos
+
+
 def _threads(forth: Layout, wide: int, least: int = 0) -> int:
     """As many threads as have slabs high enough for so many rows beside them, and no lower than the `least`."""
     high = max(least or forth.schedule.rows.least, HIGH * wide)
@@ -163,8 +170,9 @@ def _is_small(forth: Layout) -> bool:
 
 
 def _room(forth: Layout, threads: int) -> float:
-    """Bytes for the rings of one of so many threads."""
-    return (ROOM if forth.rank < 3 else ROOM_IN_SPACE) * shared_cache() / threads
+    """Bytes for the rings of one of so many threads; what lies between their rows is never touched."""
+    part = ROOM if forth.rank < 3 else ROOM_IN_SPACE
+    return part * shared_cache() / threads * forth.ring_pitch() / forth.row_bytes()
 
 
 def _are_few(forth: Layout, threads: int) -> bool:

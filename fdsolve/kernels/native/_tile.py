@@ -9,6 +9,7 @@ from ._addresses import Addresses
 from ._bundles import Bundle, make_runs
 from ._code import Number
 from ._layout import WIDTH
+from ._program import At
 from ._rows import RowRead
 from ._scalar import I64
 
@@ -94,8 +95,16 @@ class TileWriter(Addresses):
         else:
             low, high = code.most(low, box.start[0]), code.least(high, box.stop[0])
             inside = code.builder.and_(code.below(code.sub(low, 1), row), code.below(row, high))
+        if (at := self.program.operations[number].at) is not At.EVERY:
+            inside = code.builder.and_(inside, self._is_at(at, level))
         with code.when(inside):
             self._row(bundle, row, wrapped, level)
+
+    def _is_at(self, at: At, level: Number) -> Any:
+        """Whether an operation is done at a level of this pass."""
+        if at is At.LAST:
+            return self.code.equal(level, self.levels)
+        return self.code.equal(level, 1) if at is At.FIRST else self.code.below(1, level)
 
     def _row(self, bundle: Bundle, row: Number, wrapped: Number, level: Number) -> None:
         """Calls the row function for all rows of the bundle in this row of the first axis."""

@@ -20,7 +20,7 @@ TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
 PRODUCT = WholeRead("product")
 """Stands for the product that derivatives of a rule share."""
-_LEAST_SHARED = 8
+_LEAST_SHARED = 6
 """Derivatives that share a product; for fewer it is not worth an array."""
 
 
@@ -33,9 +33,8 @@ class Weights:
         self._shared: dict[tuple[Traced, int], Traced] = {}
         self._products: dict[Traced, Traced] = {}
 
-    def pull(self, number: int, place: int) -> Traced:
-        """The derivative by an operand times a cotangent, as a rule of what it depends on and of the cotangent."""
-        rule = self.rules[number]
+    def pull(self, rule: Traced, place: int) -> Traced:
+        """The derivative of a rule by an operand times a cotangent, as a rule of what it depends on and of that."""
         if (rule, place) not in self._pulls:
             numbers = [k for k, one in enumerate(rule.jaxpr.invars) if jnp.issubdtype(one.aval.dtype, jnp.inexact)]
             reads = [k for k in numbers if isinstance(rule.operands[k], StateRead)]
@@ -46,17 +45,21 @@ class Weights:
                 self._trace(rule, [k for k in numbers if not rule.affine or k not in reads], every)
         return self._pulls[rule, place]
 
-    def shared(self, number: int, place: int) -> Traced:
+    def shared(self, rule: Traced, place: int) -> Traced:
         """The same for a read of the state, of the product where it is of one."""
-        return self._shared.get((self.rules[number], place), self.pull(number, place))
+        return self._shared.get((rule, place), self.pull(rule, place))
 
-    def product(self, number: int) -> Traced:
+    def product(self, rule: Traced) -> Traced:
         """The product that derivatives of a rule by reads share."""
-        return self._products[self.rules[number]]
+        return self._products[rule]
 
-    def partial(self, number: int, place: int) -> Traced:
+    def has_product(self, rule: Traced) -> bool:
+        """Whether there is one, as far as derivatives by reads were asked for."""
+        return rule in self._products
+
+    def partial(self, rule: Traced, place: int) -> Traced:
         """The derivative by an operand itself."""
-        pull = self.pull(number, place)
+        pull = self.pull(rule, place)
         others = tuple(operand for operand in pull.operands if operand != TARGET)
         at = pull.operands.index(TARGET)
 

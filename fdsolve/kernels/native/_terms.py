@@ -1,0 +1,309 @@
+"""What a term of a transpose computes: the derivative of an operation by what it read, times a cotangent."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import jax
+import jax.extend.core as jex
+import jax.numpy as jnp
+import numpy as np
+
+from ...planning import Array
+from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
+from ._cells import Cell, Term
+from ._linear import with_named_constants, with_plain_times
+from ._operands import LEVELS, TIME_BEFORE, stack_name
+from ._program import Operation, Program, Unserved
+from ._slopes import Slope, split_by
+from ._values import Values
+from ._weights import PRODUCT, TARGET, Weights, adds_up
+
+Known = Mapping[Operand, Any]
+Part = Callable[[Known], Any]
+"""A summand, of the values of operands by what they are."""
+
+
+def adjoint_names(name: str, kept: int) -> tuple[str, ...]:
+    """The arrays of the cotangents of the kept levels of an array."""
+    return tuple(f"{name} adjoint {k}" for k in range(kept))
+
+
+def product_name(number: int) -> str:
+    """The array of the product that derivatives of an operation share."""
+    return f"product {number}"
+
+
+class Terms:
+    """The terms of a program's transpose by its state and by the operands of the names `moving`.
+
+    `axes` are those of the program's arrays ("" for one that is not the grid's). `beside`: the march goes on beside the
+    transpose. `shared` are the operations whose products are read, `left` the derivatives that the march leaves.
+    """
+
+    def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool):
+        self.program, self.axes, self.moving, self.beside = program, axes, moving, beside
+        self.here = (0,) * len(axes)
+        self.kept = {one.name: kept for one, kept in program.state}
+        self.values = Values(program, axes, beside)
+        self.weights = Weights([_ready(op, op.rule, op.number) for op in program.operations], program.dtype)
+        self.rules = self.weights.rules
+        self.slopes = [self._slope(rule) for rule in self.rules]
+        self.shared: dict[int, None] = {}
+        self.left: dict[tuple[int, int], Operation] = {}
+
+    def readers(self, one: Array, lag: int) -> list[Term]:
+        """What entries of an array gave through reads of that lag."""
+        return [
+            Term(p, k, read.offset)
+            for p, rule in enumerate(self.rules)
+            for k, read in enumerate(rule.operands)
+            if isinstance(read, StateRead) and read.field == one.name and -read.level == lag
+            if not _is_zero(self.weights.pull(rule, k))
+        ]
+
+    def moved(self) -> Iterator[tuple[Operand, Term]]:
+        """The operands that move, each with a term by it; those that a rule is split by for its slope do without."""
+        for p, rule in enumerate(self.rules):
+            slope = self.slopes[p]
+            for k, operand in enumerate(rule.operands):
+                own = self._moves(operand) and not (slope is not None and operand == slope.number)
+                if own and not _is_zero(self.weights.pull(rule, k)):
+                    yield operand, Term(p, k, self.here)
+
+    def is_timed(self, operand: Operand) -> bool:
+        """Whether an operand changes along time, the first axis of such arrays."""
+        return isinstance(operand, ProfileRead) and bool(operand.axes) and operand.axes[0] not in self.axes
+
+    def operation(self, array: str, cell: Cell, own: StateRead | None) -> Operation:
+        """The sum of a cell's terms, and of what stands there already: plain ones first, then by the number that they
+        are split by, those of slopes."""
+        operands: dict[Operand, Any] = {} if own is None else {own: self.program.dtype}
+        parts, slopes = [], {}
+        for term in cell.terms:
+            slope = self.slope_of(term)
+            rule = self.rules[term.operation] if slope is None else slope.rest
+            if rule is not None and self._gives(term, rule):
+                parts.append(self._pulled(term, operands, rule))
+            if slope is not None and self._gives(term, slope.slope):
+                operands[slope.number] = self.program.dtype
+                slopes.setdefault(slope.number, []).append(self._pulled(term, operands, slope.slope))
+        return self._summed(array, cell, operands, own, parts, slopes)
+
+    def slope_sum(self, array: str, cell: Cell, own: StateRead) -> Operation:
+        """What the reads of a cell's terms give to the cotangent of the number that rules are split by, and what stands
+        there already: what is read, times the slopes' terms, in the very form that `operation` has them in, so that a
+        loop which does both computes them once."""
+        read = self.rules[cell.terms[0].operation].operands[cell.terms[0].operand]
+        assert isinstance(read, StateRead)
+        value = self.values.read(replace(read, offset=self.here), self.here)
+        operands: dict[Operand, Any] = {own: self.program.dtype, value: self.program.dtype}
+        slopes = [(term, slope) for term in cell.terms if (slope := self.slope_of(term)) is not None]
+        parts = [self._pulled(term, operands, slope.slope) for term, slope in slopes]
+        return self._summed(array, cell, operands, own, [], {value: parts})
+
+    def is_sloping(self, term: Term, number: WholeRead) -> bool:
+        """Whether a term has a part by the slope of a rule that is split by this number."""
+        slope = self.slope_of(term)
+        return slope is not None and slope.number == number and self._gives(term, slope.slope)
+
+    def slope_of(self, term: Term) -> Slope | None:
+        """How the rule of a term is split, if the term is by a read."""
+        return self.slopes[term.operation] if isinstance(self._read_of(term), StateRead) else None
+
+    def product(self, term: Term) -> Operation:
+        """The operation on no points yet that computes the product which derivatives of a term's operation share."""
+        operands: dict[Operand, Any] = {}
+        product, target = self.weights.product(self.rules[term.operation]), self._target(term, self.here)
+        named = self._taken(product, self.here, operands, {TARGET: target})[1]
+        closed = jex.ClosedJaxpr(product.jaxpr, list(product.consts))
+        name = product_name(term.operation)
+        box = self.program.operations[term.operation].box
+        return Operation(name, box, make_traced(closed, tuple(named), self.program.dtype), None)
+
+    def like(self, number: int, name: str) -> Array:
+        """An array of the shape of what an operation writes, that lives within a level."""
+        return replace(self.program.array(self.program.operations[number].array), name=name, kept=0, hidden=True)
+
+    def _slope(self, rule: Traced) -> Slope | None:
+        """A rule split by the first number that moves and that it can be split by; derivatives that share a product are
+        better off with that."""
+        numbers = [one for one in rule.operands if isinstance(one, WholeRead) and self._moves(one)]
+        reads = [k for k, one in enumerate(rule.operands) if isinstance(one, StateRead)]
+        if not numbers or not reads or not rule.affine:
+            return None
+        self.weights.pull(rule, reads[0])
+        if self.weights.has_product(rule):
+            return None
+        found = (split_by(rule, one) for one in numbers)
+        return next((one for one in found if one is not None), None)
+
+    def _moves(self, operand: Operand) -> bool:
+        if isinstance(operand, StateRead):
+            return False
+        name = "times" if operand in (WholeRead("t"), TIME_BEFORE) else operand.name
+        if name not in self.moving:
+            return False
+        if name == "times":
+            raise Unserved("the times themselves move")
+        if isinstance(operand, ProfileRead) and not set(operand.axes[self.is_timed(operand) :]) <= set(self.axes):
+            raise Unserved("what moves lies along an axis of its own")
+        return True
+
+    def _read_of(self, term: Term) -> Operand:
+        return self.rules[term.operation].operands[term.operand]
+
+    def _gives(self, term: Term, rule: Traced) -> bool:
+        """Whether a rule depends on what a term is by."""
+        read = self._read_of(term)
+        return read in rule.operands and not _is_zero(self.weights.pull(rule, rule.operands.index(read)))
+
+    def _summed(
+        self,
+        array: str,
+        cell: Cell,
+        operands: Mapping[Operand, Any],
+        own: StateRead | None,
+        parts: list[Part],
+        products: Mapping[Operand, list[Part]],
+    ) -> Operation:
+        """The sum of what stands there, of parts, and of products of operands with sums of parts."""
+        order, dtype = tuple(operands), self.program.dtype
+
+        def run(*values: Any) -> Any:
+            known = dict(zip(order, values, strict=True))
+            summands = [] if own is None else [known[own]]
+            summands += [part(known) for part in parts]
+            summands += [known[one] * _sum([part(known) for part in each]) for one, each in products.items()]
+            return _sum(summands) if summands else jnp.zeros((), dtype)
+
+        closed = jax.make_jaxpr(run)(*[jax.ShapeDtypeStruct((), operands[o]) for o in order])
+        return Operation(array, cell.box, make_traced(closed, order, dtype), None)
+
+    def _pulled(self, term: Term, operands: dict[Operand, Any], rule: Traced) -> Part:
+        """The weight that a read has in a rule times the cotangent of what was written, as a function of operands."""
+        operation = self.program.operations[term.operation]
+        back = tuple(-o for o in term.offset)
+        weigh, named, even = self._weighed(term, back, operands, rule)
+        tests = [self._test(operation, back, operands)]
+        tests += [self._test(self.program.operations[k], back, operands) for k in term.later]
+
+        def run(known: Known) -> Any:
+            one = jnp.ones((), self.program.dtype)  # a weight that is the same everywhere is computed before a row is
+            value = weigh(*(one if o == even else known[o] for o in named))
+            value = value * known[even] if even is not None else value
+            for number, test in enumerate(tests):
+                held = test(known)
+                if held is not None:
+                    zero = jnp.zeros_like(value)
+                    value = jnp.where(held, value, zero) if number == 0 else jnp.where(held, zero, value)
+            return value
+
+        return run
+
+    def _weighed(
+        self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any], rule: Traced
+    ) -> tuple[Callable[..., Any], list[Operand], Operand | None]:
+        """A derivative times a cotangent at the entry `back` from here, as `_taken` has it; and the operand by which
+        it is multiplied, where all else is the same everywhere."""
+        number, read = term.operation, self._read_of(term)
+        in_sum, target = not isinstance(read, StateRead), self._target(term, back)
+        if in_sum and self.beside and self._is_worth_leaving(term):
+            left = self._leave(number, term.operand)
+            operands |= {target: self.program.dtype, left: self.program.dtype}
+            return lambda a, b: a * b, [target, left], None
+        pull = self.weights.pull(rule, rule.operands.index(read))
+        if not in_sum and rule is self.rules[number] and self._is_large(self.program.operations[number]):
+            pull = self.weights.shared(rule, term.operand)
+        stands: dict[Operand, Operand] = {TARGET: target, PRODUCT: StateRead(product_name(number), 0, back)}
+        if PRODUCT in pull.operands:
+            self.shared[number] = None
+        weigh, named = self._taken(pull, back, operands, stands)
+        given = [stands[one] for one in pull.operands if one in stands]
+        even = all(isinstance(one, WholeRead) for one in pull.operands) and len(given) == 1 and not adds_up(pull)
+        return weigh, named, given[0] if even else None
+
+    def _target(self, term: Term, back: tuple[int, ...]) -> StateRead:
+        """The cotangent of what the operation of a term wrote at the entry `back` from here."""
+        array = self.program.operations[term.operation].array
+        if array in self.kept and not term.complete:
+            return StateRead(adjoint_names(array, 1)[0], -1, back)
+        return StateRead(f"{array} adjoint", 0, back)
+
+    def _is_worth_leaving(self, term: Term) -> bool:
+        """Whether a derivative reads several entries that no other derivative of the rule reads: it is rather left by
+        the march, which has them at hand."""
+        rule = self.rules[term.operation]
+        reads = [one for one in self.weights.pull(rule, term.operand).operands if isinstance(one, StateRead)]
+        return rule.affine and len(reads) > 1
+
+    def _is_large(self, operation: Operation) -> bool:
+        """Whether an operation does much of its array; what is done beside walls is not worth an array."""
+        return 4 * operation.box.size >= prod(self.program.array(operation.array).shape)
+
+    def _leave(self, number: int, place: int) -> ProfileRead:
+        """The derivative of an operation by an operand, which the march leaves: in an array for all operations on parts
+        of the same one."""
+        operation = self.program.operations[number]
+        space = tuple(axis for axis in self.axes if axis)
+        if (number, place) not in self.left:
+            taken = {one.array for one in self.left.values() if not one.box.intersect(operation.box).empty}
+            name = next(name for k in count() if (name := f"{operation.array} derivative {k}") not in taken)
+            rule = self.weights.partial(self.rules[number], place)
+            self.left[number, place] = Operation(name, operation.box, rule, None)
+            self.values.leave(name)
+        name = self.left[number, place].array
+        return ProfileRead(stack_name(name), (LEVELS, *space), (0,) * (1 + len(space)))
+
+    def _taken(
+        self,
+        rule: Traced,
+        back: tuple[int, ...],
+        operands: dict[Operand, Any],
+        stands: Mapping[Operand, Operand] = MappingProxyType({}),
+    ) -> tuple[Callable[..., Any], list[Operand]]:
+        """A rule as the entry `back` from here has it: a function, and the operands that it is of; `stands` says what
+        stands for those that are none of its own."""
+        named = [stands[one] if one in stands else self.values.read(one, back) for one in rule.operands]
+        for operand, variable in zip(named, rule.jaxpr.invars, strict=True):
+            operands[operand] = variable.aval.dtype
+        return rule.function(rule.consts), named
+
+    def _test(
+        self, operation: Operation, back: tuple[int, ...], operands: dict[Operand, Any]
+    ) -> Callable[[Known], Any]:
+        """Whether an operation acts at the entry `back` from here; None for always."""
+        mask = None
+        if operation.mask is not None:
+            space = tuple(axis for axis in self.axes if axis)
+            mask = self.values.read(ProfileRead(operation.mask, space, (0,) * len(space)), back)
+            operands[mask] = np.dtype(bool)
+        if operation.predicate is None:
+            return lambda known: known[mask] if mask is not None else None
+        rule = _ready(operation, operation.predicate, operation.held)
+        holds, named = self._taken(rule, back, operands)
+
+        def run(known: Known) -> Any:
+            found = holds(*(known[o] for o in named))
+            return found if mask is None else found & known[mask]
+
+        return run
+
+
+def _ready(operation: Operation, rule: Traced, number: int | None) -> Traced:
+    return with_plain_times(with_named_constants(rule, number), operation.fraction)
+
+
+def _sum(values: list[Any]) -> Any:
+    total, *others = values
+    for one in others:
+        total = total + one
+    return total
+
+
+def _is_zero(pull: Traced) -> bool:
+    (result,) = pull.jaxpr.outvars
+    return isinstance(result, jex.Literal) and not np.any(result.val)
