@@ -2,6 +2,7 @@
 
 from ._axis import Axis as Axis
 from ._checks import to_attributes as to_attributes
+from ._coordinates import in_axis_units as in_axis_units
 from ._grid import Grid as Grid
 from ._metric import Pole as Pole
 from ._metric import find_pole as find_pole

@@ -14,8 +14,7 @@ from ..region import Box
 from ..solution import Records, Solution
 from ..units import conversion, rescaled, units_of
 from ._places import Along, Places, check_receivers, find_places, kept_points, lines_of
-
-SIGMA = "1/sigma"
+from ._weights import weights_of
 
 
 def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
@@ -32,9 +31,11 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
             them. Each axis of the grid is a coordinate: of a dimension of its own (values on a grid) or several along
             one dimension (points), or a single number. Times are numbers, or datetimes where the time axis has
             `since=`. An axis of which the solution has one point, as the time after save=fd.final(), may be left out.
-            Values, and `sigma`, in other `units` than the field's are converted by saiunit, or refused.
+            Values in other `units` than the field's, and coordinates in others than their axis', are converted by
+            saiunit, or refused.
         weight: w: a number, an array or DataArray that fits the observations, a dict or Dataset of those by field, or
-            "1/sigma": one over the standard deviation in the coordinate or attribute `sigma` of each DataArray.
+            "1/sigma": one over the standard deviation in the coordinate or attribute `sigma` of each DataArray, in
+            `units` of its own or else those of the values.
 
     Raises: DeclarationError for unknown fields, coordinates outside, infinite values; RunError for a solution that is
         not finite where it was observed (a traced one is nan there).
@@ -43,14 +44,15 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
     parts, where = [], []
     for name, observed in _named(observations, list(arrays)):
         array, what = arrays[name], f"fd.misfit, `{name}`"
-        observed = _in_units(observed, plan, name, what)
-        values, kept = _values(observed, what)
-        places = find_places(observed, lines(name), kept, plan.problem.scope.grid, what)
-        check_receivers(observed, places, kept, columns, what)
+        units = next(one.units for one in plan.problem.fields if one.name == name)
+        values, kept = _values(_in_units(observed, units, name, what), what)
+        grid = plan.problem.scope.grid
+        places = find_places(observed, lines(name), kept, grid, what)
+        check_receivers(observed, places, kept, columns, grid, what)
         _check_holes(plan, name, places, what)
         dtype = jnp.result_type(array.dtype, jnp.float32 if not jnp.issubdtype(array.dtype, jnp.inexact) else array)
         residual = places.sample(array.reshape(places.shape).astype(dtype)) - _cast(values, dtype, what)
-        factor = _weights(weight, name, observed, kept, what)
+        factor = weights_of(weight, name, observed, units, kept, what)
         residual = residual if factor is None else residual * jnp.asarray(factor).astype(residual.real.dtype)
         if isinstance(values, jax.Array):
             residual = jnp.where(jnp.isnan(values), jnp.zeros_like(residual), residual)
@@ -108,18 +110,12 @@ def _named(observations: Any, fields: list[str]) -> Iterator[tuple[str, xr.DataA
         )
 
 
-def _in_units(observed: xr.DataArray, plan: Any, name: str, what: str) -> xr.DataArray:
-    """Observations, and their `sigma`, in the units of the field, where those of both are known."""
-    wanted, given = next(one.units for one in plan.problem.fields if one.name == name), units_of(observed)
-    if wanted is None or given is None:
+def _in_units(observed: xr.DataArray, units: str | None, name: str, what: str) -> xr.DataArray:
+    """Observations in the units of the field, where those of both are known."""
+    given = units_of(observed)
+    if units is None or given is None:
         return observed
-    factor = conversion(given, {str(wanted): 1}, f"{what}: the array of observations", f"`{name}`")
-    made = rescaled(observed, factor)
-    if made is observed:
-        return observed
-    if "sigma" in made.coords:
-        made = made.assign_coords(sigma=rescaled(made.coords["sigma"], factor))
-    return made.assign_attrs(sigma=made.attrs["sigma"] * factor) if "sigma" in made.attrs else made
+    return rescaled(observed, conversion(given, {str(units): 1}, f"{what}: the array of observations", f"`{name}`"))
 
 
 def _values(observed: xr.DataArray, what: str) -> tuple[Any, np.ndarray]:
@@ -144,53 +140,6 @@ def _cast(values: Any, dtype: Any, what: str) -> jax.Array:
     if jnp.iscomplexobj(values) and not jnp.issubdtype(dtype, jnp.complexfloating):
         raise DeclarationError(f"{what}: the observations are complex, and the field is real. Take their .real.")
     return jnp.asarray(values).astype(dtype)
-
-
-def _weights(weight: Any, name: str, observed: xr.DataArray, kept: np.ndarray, what: str) -> Any:
-    """The weights of the values that count: a number, or (num,); None for 1."""
-    if isinstance(weight, dict | xr.Dataset):
-        if name not in weight:
-            raise DeclarationError(f"{what}: weight= has no entry `{name}`; it has {', '.join(map(str, weight))}.")
-        weight = weight[name]
-    if weight is None:
-        return None
-    if isinstance(weight, str):
-        weight = _one_over_sigma(weight, observed, what)
-    if isinstance(weight, xr.DataArray):
-        try:
-            weight = xr.align(weight, observed, join="exact")[0].broadcast_like(observed).transpose(*observed.dims).data
-        except ValueError as error:
-            raise DeclarationError(f"{what}: the weights do not fit the observations: {error}") from None
-    if np.ndim(weight):
-        try:
-            weight = (jnp if isinstance(weight, jax.Array) else np).broadcast_to(weight, observed.shape)
-        except ValueError:
-            raise DeclarationError(
-                f"{what}: weight= has the shape {np.shape(weight)}, and the observations {observed.shape}."
-            ) from None
-        weight = weight.reshape(-1)[kept]
-    if not isinstance(weight, Tracer):
-        good = np.isfinite(np.asarray(weight, float)) & (np.asarray(weight, float) >= 0)
-        if not good.all():
-            raise DeclarationError(f"{what}: weights are finite and not negative, got {np.ravel(weight)[~good][0]}.")
-    return weight
-
-
-def _one_over_sigma(weight: str, observed: xr.DataArray, what: str) -> Any:
-    if weight != SIGMA:
-        raise DeclarationError(f'{what}: weight= is a number, an array or "{SIGMA}", got {weight!r}.')
-    if "sigma" in observed.coords:
-        sigma = observed.coords["sigma"]
-    elif "sigma" in observed.attrs:
-        sigma = observed.attrs["sigma"]
-    else:
-        raise DeclarationError(
-            f'{what}: weight="{SIGMA}" wants the standard deviation of the observations, in a coordinate or an '
-            f"attribute `sigma`: observations.assign_attrs(sigma=0.1)."
-        )
-    if np.any(np.asarray(sigma) <= 0):
-        raise DeclarationError(f"{what}: `sigma` is positive, got {float(np.min(np.asarray(sigma)))}.")
-    return 1 / sigma
 
 
 def _check_holes(plan: Any, name: str, places: Places, what: str) -> None:

@@ -12,7 +12,7 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..grid import Axis, Grid
+from ..grid import Axis, Grid, in_axis_units
 from ..planning import Plan
 from ..solution import Solution
 
@@ -33,6 +33,7 @@ class Along:
     ends: tuple[float, float] | None = None
     step: float = 1.0
     """How far apart points lie where there is one."""
+    on_faces: bool = False
 
     def locate(
         self, values: np.ndarray, what: str, text: Callable[[float], str] = "{:g}".format
@@ -128,7 +129,7 @@ def lines_of(solution: Solution, name: str) -> list[Along]:
         size = owner.size(face)
         points = owner.positions(face, 0, size)[kept.start : kept.stop : kept.step]
         ends = owner.lower if kept[0] == 0 else points[0], owner.upper if kept[-1] == size - 1 else points[-1]
-        found.append(Along(axis, points, _period(owner, points), ends=ends, step=owner.length / owner.num))
+        found.append(Along(axis, points, _period(owner, points), False, ends, owner.length / owner.num, face))
     return found
 
 
@@ -164,7 +165,7 @@ def find_places(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, gr
 
 
 def check_receivers(
-    observed: xr.DataArray, places: Places, kept: np.ndarray, columns: Mapping[str, list[Any]], what: str
+    observed: xr.DataArray, places: Places, kept: np.ndarray, columns: Mapping[str, list[Any]], grid: Grid, what: str
 ) -> None:
     """Refuses observations that say they lie elsewhere than the receivers they are numbered for; `columns` are the
     receivers' coordinates by axis, those that are traced not looked at."""
@@ -175,7 +176,7 @@ def check_receivers(
     for axis, column in columns.items():
         if axis not in observed.coords or any(isinstance(one, Tracer) for one in column):
             continue
-        given = np.ravel(np.asarray(observed.coords[axis].variable.set_dims(sizes).values, float))[kept]
+        given = np.ravel(np.asarray(_variable(observed, axis, axis, grid, what).set_dims(sizes).values, float))[kept]
         own = np.asarray(column, float)[numbers]
         wrong = np.flatnonzero(~np.isclose(given, own, rtol=1e-6, atol=1e-6 * max(float(np.ptp(own)), 1e-300)))
         if wrong.size:
@@ -213,19 +214,35 @@ def _check_reduced(observed: xr.DataArray, lines: list[Along], kept: np.ndarray,
                 )
 
 
-def _names(line: Along) -> tuple[str, str]:
-    return line.name, f"{line.name}_face"
+def _names(line: Along) -> tuple[str, ...]:
+    """How the coordinate along a dimension may be called, first as it is called where the field lies."""
+    names = line.name, f"{line.name}_face"
+    return names[::-1] if line.on_faces else names
+
+
+def _find(observed: xr.DataArray, line: Along) -> str | None:
+    """What the coordinate along a dimension is called, if there is one: a scalar, as cuts of a Dataset leave on fields
+    that lie elsewhere, comes after one along a dimension."""
+    found = [name for name in _names(line) if name in observed.coords]
+    return next((name for name in found if observed.coords[name].ndim), found[0] if found else None)
+
+
+def _variable(observed: xr.DataArray, name: str, axis: str, grid: Grid, what: str) -> xr.Variable:
+    """A coordinate in the units of its axis; the numbers of receivers as they are."""
+    found = observed.coords[name].variable
+    owner = grid.axes.get(axis)
+    return found if owner is None else xr.Variable(found.dims, in_axis_units(found, owner, name, what))
 
 
 def _coordinates(
     observed: xr.DataArray, line: Along, kept: np.ndarray, grid: Grid, what: str
 ) -> tuple[np.ndarray | None, Callable[[float], str]]:
     """The coordinates of the observations that count along one axis, None where they need none; how to write them."""
-    name = next((name for name in _names(line) if name in observed.coords), None)
+    name = _find(observed, line)
     text: Callable[[float], str] = "{:g}".format
     sizes = dict(zip(observed.dims, observed.shape, strict=True))
     if name is not None:
-        variable = observed.coords[name].variable
+        variable = _variable(observed, name, line.name, grid, what)
     elif line.counted and line.name in observed.dims:
         variable = xr.Variable((line.name,), np.arange(sizes[line.name], dtype=float))
     elif line.points.size == 1:

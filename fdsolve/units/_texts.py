@@ -98,12 +98,15 @@ def same_text(one: str, other: str) -> bool:
     return to_product(one) == to_product(other)
 
 
-def conversion(given: str, wanted: Mapping[str, int], what: str, whose: str) -> float:
+def conversion(
+    given: str, wanted: Mapping[str, int], what: str, whose: str, alike: str = 'dataarray.assign_attrs(units="{}")'
+) -> float:
     """What numbers in a unit are multiplied by to be in the product of some units and their powers.
 
     Texts of the same unit give 1. Where they differ saiunit is asked, if it is installed.
 
-    Arguments: `what` has the unit that is given, `whose` the one that is wanted, for messages.
+    Arguments: `what` has the unit that is given, `whose` the one that is wanted, `alike` writes a unit there, for
+    messages.
 
     Raises: DeclarationError where the units measure different things, or that cannot be told.
     """
@@ -121,7 +124,7 @@ def conversion(given: str, wanted: Mapping[str, int], what: str, whose: str) -> 
         reason = "they measure different things"
     raise DeclarationError(
         f'{what} is in "{given}", and {whose} is in "{text}": {reason}. Convert its values; where the units are the '
-        f'same, write them alike: dataarray.assign_attrs(units="{text}").'
+        f"same, write them alike: {alike.format(text)}."
     )
 
 

@@ -170,3 +170,66 @@ def test_holes_among_the_points_that_were_saved():
     np.testing.assert_allclose(fd.misfit(found, at_points([0.25, 0.45, 0.9])), [2.5, 4.5, 9.0])
     with pytest.raises(fd.errors.DeclarationError, match="lie in a hole"):
         fd.misfit(found, at_points([0.25, 0.6]))
+
+
+@pytest.fixture(scope="module")
+def staggered():
+    """10 cells of a bar, and what crosses its faces; what is solved and its Dataset."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=11, units="s"), x=fd.Axis(0.0, 10.0, num=11, cells=True, units="m"))
+    T, q = fd.Field("T", grid, units="K"), fd.Field("q", grid, at=dict(x="face"))
+    T[...], T[0] = (lambda T: 0.9 * T["t-1"]), lambda x: x
+    q[...], q[0] = (lambda q: q["t-1"]), lambda x: x
+    solution = fd.solve([T, q])
+    return solution, solution.to_xarray()
+
+
+def test_sigma_is_in_units_of_its_own_or_in_those_of_the_values(staggered):
+    saiunit = pytest.importorskip("saiunit")
+    solution, dataset = staggered
+    kelvin = dataset["T"].isel(t=[5], x=[2]) + 1
+    kelvin, milli = kelvin.assign_attrs(units="K"), (kelvin * 1000).assign_attrs(units="mK")
+    for observed in (
+        milli.assign_coords(sigma=("x", [0.1], dict(units="K"))),
+        milli.assign_coords(sigma=("x", [100.0])),
+        milli.assign_attrs(sigma=100),
+        milli.assign_attrs(sigma=0.1 * saiunit.kelvin),
+        kelvin.assign_coords(sigma=("x", [100.0], dict(units="mK"))),
+        kelvin.drop_attrs(deep=False).assign_coords(sigma=("x", [100.0], dict(units="mK"))),
+    ):
+        np.testing.assert_allclose(fd.misfit(solution, observed, weight="1/sigma"), -10.0, rtol=1e-12)
+    with pytest.raises(fd.DeclarationError, match='`sigma` of the observations is in "m", and `T` is in "K"'):
+        fd.misfit(solution, kelvin.assign_coords(sigma=("x", [0.1], dict(units="m"))), weight="1/sigma")
+    for attach in (lambda v: kelvin.assign_attrs(sigma=v), lambda v: kelvin.assign_coords(sigma=("x", v[None]))):
+        slope = jax.grad(lambda v, attach=attach: fd.misfit(solution, attach(v), weight="1/sigma")[0])(0.1)
+        np.testing.assert_allclose(slope, 100.0, rtol=1e-12)
+    for sigma, got in (("0.1", "got '0.1'"), (1j, "got 1j"), (-0.1, "is positive, got -0.1")):
+        with pytest.raises(fd.DeclarationError, match=got):
+            fd.misfit(solution, kelvin.assign_attrs(sigma=sigma), weight="1/sigma")
+    for weight, got in ((object(), "got <object"), (1j, "got 1j"), (3 * saiunit.kelvin, "a quantity, 3 K")):
+        with pytest.raises(fd.DeclarationError, match=got):
+            fd.misfit(solution, kelvin, weight=weight)
+
+
+def test_coordinates_in_other_units_are_converted_or_refused(staggered):
+    pytest.importorskip("saiunit")
+    solution, dataset = staggered
+    seen = dataset["T"].interp(t=("p", [0.5, 0.25]), x=("p", [5.0, 2.0]))
+    given = dict(x=("p", [500.0, 200.0], dict(units="cm")), t=("p", np.array([0.5, 0.25]) / 60, dict(units="minutes")))
+    np.testing.assert_allclose(fd.misfit(solution, seen.assign_coords(given)), 0.0, atol=1e-12)
+    for units, reason in (("K", "they measure different things"), ("perch", 'saiunit does not know "perch"')):
+        with pytest.raises(
+            fd.DeclarationError, match=f'`x` is in "{units}", and axis `x` is in "m": {reason}.*x.attrs'
+        ):
+            fd.misfit(solution, seen.assign_coords(x=("p", [5.0, 2.0], dict(units=units))))
+
+
+def test_the_coordinate_of_a_dimension_goes_before_a_scalar_of_another_place(staggered):
+    solution, dataset = staggered
+    for cut in (dict(x=2), dict(x_face=4), dict(x=2, x_face=4), dict(x=3, t=[1, 2])):
+        np.testing.assert_allclose(fd.misfit(solution, dataset[["T", "q"]].isel(cut)), 0.0, atol=1e-12)
+
+
+def test_numbers_that_count_from_another_date_are_to_be_decoded(solution, points):
+    counted = points.assign_coords(t=("p", points.t.values, dict(units="hours since 2016-06-01")))
+    with pytest.raises(fd.DeclarationError, match="decode_cf"):
+        fd.misfit(solution, counted)
