@@ -29,7 +29,7 @@ def check_rule(rule: Any, what: str) -> None:
         check_rule(rule.function, what)
         return
     if isinstance(rule, xr.DataArray):
-        check_numbers(rule.values, f"{what}: the DataArray")
+        check_numbers(rule.variable.data, f"{what}: the DataArray")
         return
     if callable(rule):
         signature_of(rule, f"{what} = {getattr(rule, '__name__', type(rule).__name__)}")

@@ -142,10 +142,11 @@ class Interpolate:
 
 
 def interpolate(array: Any) -> Interpolate:
-    """Resamples a DataArray linearly to the coordinates of the grid; points outside its coordinates are an error."""
+    """Resamples a DataArray (of traced values too) linearly to the coordinates of the grid; points outside its
+    coordinates are an error."""
     if not isinstance(array, xr.DataArray):
         raise DeclarationError(f"`fd.interpolate` takes an xarray.DataArray, got {type(array).__name__}.")
-    check_numbers(array.values, "`fd.interpolate`: the DataArray")
+    check_numbers(array.variable.data, "`fd.interpolate`: the DataArray")
     return Interpolate(own(array))
 
 

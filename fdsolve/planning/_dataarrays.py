@@ -1,6 +1,5 @@
 """DataArrays matched to the axes of the grid by dimension name and coordinate, or resampled to them."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -8,12 +7,12 @@ from typing import Any, NoReturn
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
-from ..errors import DeclarationError, FdsolveWarning
+from ..errors import DeclarationError
 from ..field import Interpolate
-from ..grid import Axis, Time
+from ..grid import Axis, Time, in_axis_units
 from ..region import Layout
-from ..units import same_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,8 @@ class Labelled:
 def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.ndarray]) -> Labelled:
     """A DataArray matched by dimension name and coordinate; `needed` are the positions that must be there.
 
-    A dimension `x_face`, as `solution.to_xarray()` has it, is that of the faces of axis `x`.
+    A dimension `x_face`, as `solution.to_xarray()` has it, is that of the faces of axis `x`. Values may be traced;
+    coordinates in other units than their axis' are converted.
     """
     resample = isinstance(value, Interpolate)
     source = _renamed(value.array if resample else value, layout, what)
@@ -39,15 +39,13 @@ def label_dataarray(value: Any, layout: Layout, what: str, needed: dict[str, np.
         )
     axes = tuple(name for name in layout.names if name in source.dims)
     source = source.transpose(*axes)
-    array = np.asarray(source.data)
-    if resample:
+    data = source.variable.data
+    array = data if isinstance(data, Tracer) else np.asarray(data)
+    if resample and not isinstance(array, Tracer):
         _check_gaps(array, source, what)
     for position, name in enumerate(axes):
         line = _Line.of(source, layout, name, needed[name], what)
-        if resample:
-            array = line.resample(array, position)
-        else:
-            array = np.asarray(spread(array, position, line.match(), line.size))
+        array = line.resample(array, position) if resample else spread(array, position, line.match(), line.size)
     return Labelled(axes, array)
 
 
@@ -67,7 +65,8 @@ def spread(array: Any, position: int, places: np.ndarray, size: int) -> Any:
         return array
     order = np.argsort(places)
     before = np.searchsorted(places[order], np.arange(size), side="right") - 1
-    return jnp.take(jnp.asarray(array), order[np.maximum(before, 0)], axis=position)
+    take = np.take if isinstance(array, np.ndarray) else jnp.take
+    return take(array, order[np.maximum(before, 0)], axis=position)
 
 
 def axis_coordinates(layout: Layout, name: str) -> np.ndarray:
@@ -146,7 +145,8 @@ class _Line:
     """A DataArray along one axis of a layout, whose points it is matched to or resampled at.
 
     `length` entries at `numbers` (None: it has no coordinates); `own` are the coordinates of the axis, of which those
-    at the positions `needed` must be there; `units` says how the units differ, if they do; `text` writes coordinates.
+    at the positions `needed` must be there; `units` says for messages what they were converted from, if they were;
+    `text` writes coordinates.
     """
 
     name: str
@@ -163,9 +163,9 @@ class _Line:
     def of(cls, source: xr.DataArray, layout: Layout, name: str, needed: np.ndarray, what: str) -> "_Line":
         """The line of an axis."""
         given = dict(source.coords).get(name)  # coords.get would make one up where there is none
-        values = None if given is None else np.asarray(given.values)
+        values = None if given is None else in_axis_units(given, layout.grid.axes[name], name, what)
         numbers = None if values is None else _as_numbers(values, layout, name, what)
-        units = "" if given is None else _units_text(given.attrs.get("units"), layout, name)
+        units = "" if given is None else _converted(given, values, layout, name)
         own = axis_coordinates(layout, name)
         text = _text(own if values is None else values, layout, name)
         return cls(name, layout.grid.axes[name], source.sizes[name], numbers, own, needed, units, text, what)
@@ -222,7 +222,7 @@ class _Line:
             f"the region's {self.needed.size} coordinates differ. {hint}"
         )
 
-    def resample(self, array: np.ndarray, position: int) -> np.ndarray:
+    def resample(self, array: Any, position: int) -> Any:
         """The array, linear in the coordinate along the axis at `position`, at all points of the axis.
 
         The coordinate may run either way; a periodic axis goes on with its first entries.
@@ -231,24 +231,28 @@ class _Line:
             raise DeclarationError(
                 f"{self.what}: fd.interpolate needs coordinates along `{self.name}`; the DataArray has none."
             )
+        xp: Any = np if isinstance(array, np.ndarray) else jnp
         order = np.argsort(self.numbers)
-        numbers, array = self.numbers[order], np.take(array, order, axis=position)
+        numbers, array = self.numbers[order], xp.take(array, order, axis=position)
         owner = self.axis
         if isinstance(owner, Axis) and owner.periodic and np.ptp(numbers) < owner.length * (1 - 1e-9):
-            first, last = np.take(array, [0], axis=position), np.take(array, [-1], axis=position)
+            first, last = (xp.take(array, np.array([end]), axis=position) for end in (0, -1))
             numbers = np.concatenate([[numbers[-1] - owner.length], numbers, [numbers[0] + owner.length]])
-            array = np.concatenate([last, array, first], axis=position)
+            array = xp.concatenate([last, array, first], axis=position)
         self._check_reach(numbers)
         if numbers.size == 1:
-            return np.repeat(array, self.size, axis=position)
+            return xp.repeat(array, self.size, axis=position)
         right = np.clip(np.searchsorted(numbers, self.own), 1, numbers.size - 1)
         share = np.clip((self.own - numbers[right - 1]) / (numbers[right] - numbers[right - 1]), 0.0, 1.0)
         share = share.reshape([-1 if a == position else 1 for a in range(array.ndim)])
-        left = np.take(array, right - 1, axis=position)
-        return left * (1 - share) + np.take(array, right, axis=position) * share
+        if isinstance(array, Tracer):  # in its own precision
+            array = array.astype(jnp.result_type(array.dtype, float))
+            share = share.astype(array.real.dtype)
+        left = xp.take(array, right - 1, axis=position)
+        return left * (1 - share) + xp.take(array, right, axis=position) * share
 
     def _check_reach(self, numbers: np.ndarray) -> None:
-        """Refuses to extrapolate, and warns of coordinates in other units."""
+        """Refuses to extrapolate."""
         own, text = self.own, self.text
         slack = 1e-6 * (own[1] - own[0]) if own.size > 1 else 0.0
         low, high = own[self.needed].min(), own[self.needed].max()
@@ -259,18 +263,9 @@ class _Line:
                 f"{text(high)}, the DataArray from {text(numbers[0])} to {text(numbers[-1])}{self.units}. "
                 f"Extend the DataArray, or give values to the part of the grid that it covers."
             )
-        if self.units:
-            warnings.warn(
-                f"{self.what}: fd.interpolate takes coordinates as they are{self.units}. Convert them first: "
-                f"dataarray.assign_coords({self.name}=...).",
-                FdsolveWarning,
-                stacklevel=2,
-            )
 
 
-def _units_text(units: Any, layout: Layout, name: str) -> str:
-    """Says that a DataArray measures an axis in other units than the grid does; empty where it does not."""
-    own = layout.grid.axes[name].units
-    if not isinstance(units, str) or own is None or " since " in units or same_text(units, str(own)):
-        return ""
-    return f'; its units are "{units.strip()}", those of the axis "{own}"'
+def _converted(given: xr.DataArray, values: Any, layout: Layout, name: str) -> str:
+    """Says that coordinates were converted to the units of an axis; empty where they were not."""
+    same = np.array_equal(values, given.values)
+    return "" if same else f', in "{layout.grid.axes[name].units}" as converted from "{given.attrs["units"]}"'

@@ -12,6 +12,7 @@ import xarray as xr
 
 from ..errors import DeclarationError, PlanningError
 from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Residual, Whole, bare
+from ..grid import in_axis_units
 from ..region import Layout
 from ..stencil import Labelled as LabelledSpec
 from ..stencil import Scope, Static, WholeArray
@@ -118,7 +119,7 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
         return _labelled(name, value.axes, value.faces, value.array, grid, real, store)
     if isinstance(value, xr.DataArray | Interpolate):
         source = value.array if isinstance(value, Interpolate) else value
-        layout = _dataarray_layout(source, grid)
+        layout = _dataarray_layout(source, grid, f"The parameter `{name}`")
         everywhere = {axis: np.arange(size) for axis, size in zip(layout.names, layout.shape, strict=True)}
         found = label_dataarray(value, layout, f"The parameter `{name}`", everywhere)
         return _labelled(name, found.axes, layout.faces, found.array, grid, real, store)
@@ -138,12 +139,12 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
     return _whole(name, value, real, store)
 
 
-def _dataarray_layout(source: xr.DataArray, grid: Any) -> Layout:
+def _dataarray_layout(source: xr.DataArray, grid: Any, what: str) -> Layout:
     """Points, or faces on the axes where the DataArray's coordinates are those of the faces."""
     faces = set(faces_named(source, Layout(grid)))
     for name in grid.space:
         if name in source.dims and name in source.coords:
-            numbers = np.asarray(source.coords[name].values)
+            numbers = in_axis_units(source.coords[name], grid.axes[name], name, what)
             on_faces = axis_coordinates(Layout(grid, frozenset({name})), name)
             same = numbers.shape == on_faces.shape and np.issubdtype(numbers.dtype, np.number)
             if same and np.allclose(numbers, on_faces, rtol=0, atol=1e-9 * max(1.0, float(np.ptp(on_faces)))):

@@ -2,6 +2,8 @@
 
 import sys
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -128,12 +130,43 @@ def test_values_whose_units_do_not_fit_are_refused(monkeypatch):
         fd.plan(heated(start=of_units(POINTS, "mK")))
 
 
-def test_units_that_differ_are_told():
-    with pytest.warns(fd.FdsolveWarning, match=r'its units are "km", those of the axis "m"\. Convert them first'):
-        solve(fd.interpolate(line([0.0, 2.0], units="km")))
-    with pytest.raises(fd.DeclarationError, match=r'the axis from 0 to 1 with 5; its units are "km"'):
-        solve(line(POINTS / 1000, units="km"))
+def test_coordinates_in_other_units_are_converted_or_refused():
+    pytest.importorskip("saiunit")
+    for x, units in ((POINTS / 1000, "km"), (POINTS * 100, "cm")):
+        np.testing.assert_allclose(solve(line(x, 3 * POINTS + 1, units=units)), 3 * POINTS + 1)
+        ends = line(x[[0, -1]], np.array([1.0, 4.0]), units=units)
+        np.testing.assert_allclose(solve(fd.interpolate(ends)), 3 * POINTS + 1)
     np.testing.assert_allclose(solve(fd.interpolate(line([0.0, 1.0], units="metres"))), 3 * POINTS + 1)
+    for rule in (line(POINTS, units="cm"), fd.interpolate(line(POINTS, units="cm"))):
+        with pytest.raises(fd.DeclarationError, match=r'in "m" as converted from "cm"'):
+            solve(rule)
+    with pytest.raises(fd.DeclarationError, match='coordinate `x` is in "K", and axis `x` is in "m": they measure'):
+        solve(line(POINTS, units="K"))
+
+
+def test_values_may_be_traced():
+    """As initial state, at a wall and as a parameter, matched or resampled: as fd.along has them."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, 5)))
+    weights = jnp.arange(15.0).reshape(3, 5)
+
+    def gradient(label):
+        def loss(v):
+            u[...], u[0] = (lambda u, k: 0.5 * u["t-1"] + k[...] ** 2), label(2 * v)
+            return jnp.sum(weights * fd.solve(u, k=label(v))["u"])
+
+        return jax.jit(jax.grad(loss))(jnp.asarray(POINTS))
+
+    wanted = gradient(lambda v: fd.along(v, "x"))
+    up = line(POINTS)
+    for label in (
+        lambda v: up.copy(data=v),
+        lambda v: up[::-1].copy(data=v[::-1]),
+        lambda v: fd.interpolate(up.copy(data=v)),
+    ):
+        np.testing.assert_allclose(gradient(label), wanted, rtol=1e-12)
+    halves = gradient(lambda v: fd.interpolate(up[::2].copy(data=v[::2])))
+    np.testing.assert_allclose(halves[1::2], 0.0)
+    assert (np.asarray(halves[::2]) > 0).all()
 
 
 def test_a_single_entry_is_that_everywhere_it_may_be():
