@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 Step = Callable[[Any, Any, Any], Any]
@@ -55,6 +56,13 @@ class Quick:
 
     def __call__(self, consts: Any, carry: Any, start: Any, count: int) -> Any:
         return self.run(consts, carry, start, count)
+
+
+def is_whole(value: Any, least: int | None = None) -> bool:
+    """Whether a value is a whole number, of Python or NumPy, and at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return False
+    return least is None or bool(value >= least)
 
 
 def nearness(march: March) -> Callable[..., bool] | None:

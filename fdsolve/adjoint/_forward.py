@@ -11,6 +11,7 @@ import numpy as np
 
 from .._tangents import replaced
 from ..errors import DeclarationError, RunError
+from ._base import is_whole
 from ._whole import AbstractWhole, Run, bytes_of, pairing
 
 
@@ -24,10 +25,10 @@ class Forward(AbstractWhole):
     (1989) 270 ("real-time recurrent learning").
     """
 
-    memory: int = 4 * 2**30
+    memory: int | np.integer = 4 * 2**30
 
     def __post_init__(self) -> None:
-        if isinstance(self.memory, bool) or not isinstance(self.memory, int) or self.memory < 1:
+        if not is_whole(self.memory, 1):
             raise DeclarationError(f"Forward: memory= is a number of bytes, at least 1, got {self.memory!r}.")
 
     def describe(self, count: int, state_bytes: int) -> str:
@@ -39,7 +40,7 @@ class Forward(AbstractWhole):
     def pull(self, run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, cotangents: Any) -> list[Any]:
         own = [leaves[k] for k in moving]
         sizes = [prod(one.shape) for one in own]
-        check_budget(sum(sizes), bytes_of(cotangents), self.memory, "Forward")
+        check_budget(sum(sizes), bytes_of(cotangents), int(self.memory), "Forward")
         starts = np.cumsum([0, *sizes])
 
         def along(number: Any) -> Any:

@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from .._tangents import replaced
 from ..errors import DeclarationError, FdsolveWarning
+from ._base import is_whole
 from ._forward import Forward
 from ._whole import AbstractWhole, Run, shapes_of
 from .traces import (
@@ -107,7 +108,7 @@ class Online(AbstractWhole):
     what the method cannot. Only gradients are changed: tangents (jvp) stay exact.
     """
 
-    def __init__(self, method: Method = "forward", *, window: int = 1, otherwise: Any = None, **options: Any) -> None:
+    def __init__(self, method: Method = "forward", *, window: Any = 1, otherwise: Any = None, **options: Any) -> None:
         self.method = make_method(method, options, "Online")
         self.otherwise = None if otherwise is None else _one(otherwise, {}, "Online, otherwise=")
         self.window = check_window(window, "Online")
@@ -164,9 +165,9 @@ class Online(AbstractWhole):
 
 def check_window(window: Any, what: str) -> int:
     """A number of steps."""
-    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+    if not is_whole(window, 1):
         raise DeclarationError(f"{what}: window= is a number of steps, at least 1, got {window!r}.")
-    return window
+    return int(window)
 
 
 def _names(tree: Any, moving: Sequence[int]) -> list[str]:

@@ -26,6 +26,7 @@ from ._rules import Residual as Residual
 from ._rules import Whole as Whole
 from ._rules import along as along
 from ._rules import bare as bare
+from ._rules import check_numbers as check_numbers
 from ._rules import describe_rule as describe_rule
 from ._rules import interpolate as interpolate
 from ._rules import own as own

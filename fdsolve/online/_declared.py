@@ -62,7 +62,7 @@ def declare(
         raise DeclarationError(
             "fd.online follows steps in time, and the grid has no time axis. Declare t=fd.Time(...)."
         )
-    labels.check(made.problem.scope.grid)
+    inputs = labels.on(made.problem.scope.grid, inputs)
     structure, axes = replace(made.structure, kernels=()), made.problem.scope.grid.space
     form = jax.tree.structure(Arrays(**made.operands))
     closed = jax.make_jaxpr(lambda own, given: jax.tree.leaves(Arrays(**plan(own, given).operands)))(

@@ -8,14 +8,17 @@ import xarray as xr
 
 from ..errors import DeclarationError
 from ..field import Along, Interpolate, Whole
-from ..grid import Grid, Time
+from ..grid import Grid
+from ._order import in_places
 
 
 class Labels:
     """The axes of the parameters and inputs that were given labelled, by name."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+        given = {**params, **inputs}
         self._of = {name: value for name, value in given.items() if isinstance(value, Along | Whole | xr.DataArray)}
+        self._followed, self._grid = frozenset(params), None
         for name, value in given.items():
             if isinstance(value, Interpolate):
                 raise DeclarationError(
@@ -33,14 +36,30 @@ class Labels:
             return Whole(value)
         return Along(value, *_axes(like)) if isinstance(like, Along | xr.DataArray) else value
 
-    def check(self, grid: Grid) -> None:
-        """Raises DeclarationError for DataArrays whose coordinates are not those of the grid, in its order."""
+    def on(self, grid: Grid, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The examples of the inputs in the order of a grid, which is that of all values from here on.
+
+        Raises: DeclarationError for DataArrays whose coordinates are not those of the grid, and for parameters that
+        are not in its order, which is that of their gradients.
+        """
+        self._grid, found = grid, dict(inputs)
         for name, value in self._of.items():
-            if isinstance(value, xr.DataArray):
-                _check(name, value, grid)
+            if not isinstance(value, xr.DataArray):
+                continue
+            numbers = value.copy(data=np.arange(value.size).reshape(value.shape))
+            order = in_places(numbers, grid, f"fd.online: `{name}`", strict=True).values
+            if name not in self._followed:
+                found[name] = found[name].reshape(-1)[order]
+            elif not np.array_equal(order, numbers.values):
+                raise DeclarationError(
+                    f"fd.online: `{name}` is in another order than the grid, and its gradient would be. Bring it into "
+                    f"that: {name}.sortby({list(map(str, value.dims))})."
+                )
+        return found
 
     def take(self, name: str, value: Any, what: str) -> Any:
-        """A value that comes later, in the order of the first. Raises DeclarationError where its axes are others."""
+        """A value that comes later, in the order of the first. Raises DeclarationError where its axes or places are
+        others."""
         like = self._of.get(name)
         if not isinstance(value, Along | xr.DataArray):
             return plain_array(value)
@@ -51,6 +70,8 @@ class Labels:
             raise DeclarationError(
                 f"{what}: `{name}` has the axes {_shown(like)} at the start, and {_shown(value)} here."
             )
+        if isinstance(value, xr.DataArray) and self._grid is not None:
+            value = in_places(value, self._grid, f"{what}: `{name}`", strict=True)
         return plain_array(value).transpose([own[0].index(axis) for axis in wanted[0]])
 
 
@@ -61,10 +82,8 @@ def plain_array(value: Any) -> Any:
     return value.data if isinstance(value, xr.DataArray) else value
 
 
-def in_order(value: Any, grid: Grid) -> Any:
-    """The entries of a labelled array in the grid's order of axes where it has no others; anything else as it is."""
-    if not isinstance(value, xr.DataArray):
-        return value
+def in_order(value: xr.DataArray, grid: Grid) -> Any:
+    """The entries of a labelled array in the grid's order of axes where it has no others."""
     axes = [name for name in grid.axes if name in _axes(value)[0]]
     if len(axes) < value.ndim:
         return value.data
@@ -81,23 +100,3 @@ def _axes(value: Along | xr.DataArray) -> tuple[tuple[str, ...], frozenset[str]]
 
 def _shown(value: Along | xr.DataArray) -> str:
     return ", ".join(_axes(value)[0]) or "none"
-
-
-def _check(name: str, value: xr.DataArray, grid: Grid) -> None:
-    axes, faces = _axes(value)
-    for axis, dim in zip(axes, map(str, value.dims), strict=True):
-        if dim not in value.coords:
-            continue
-        owner = grid.axes[axis]
-        points = (
-            owner.points if isinstance(owner, Time) else owner.positions(axis in faces, 0, owner.size(axis in faces))
-        )
-        given = np.asarray(value.coords[dim].values)
-        if isinstance(owner, Time) and given.dtype.kind in "MO":
-            given = owner.to_number(given)
-        step = np.ptp(points) / max(points.size - 1, 1)
-        if given.shape != points.shape or not np.allclose(given.astype(float), points, rtol=0, atol=1e-6 * step):
-            raise DeclarationError(
-                f"fd.online: `{name}` lies at other places along `{axis}` than the grid, or in another order. Bring it "
-                f"there: {name}.interp({dim}=...) or {name}.sortby({dim!r})."
-            )

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jax.core import Tracer
 
 from .._losses import takes
@@ -15,8 +14,9 @@ from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
 from ..stencil import depends_on
 from ..units import plain
+from ._data import Places, plain_data
 from ._declared import Declared, declare
-from ._labels import Labels, in_order, plain_array
+from ._labels import Labels, plain_array
 from ._units import StreamUnits
 
 
@@ -41,14 +41,25 @@ class Stream:
     """A run that goes on as data arrive; made by `fd.online`.
 
     `step(data)` takes one step. `loss` and `gradient` are those of all steps so far, or since `forget()`; `update(...)`
-    changes parameters while running, the traces stay. `report` says how each parameter is followed. Where the
-    declaration has quantities, fields and losses are such, and gradients are in [loss]/[parameter].
+    changes parameters while running, the traces stay. `report` says how each parameter is followed. `copy.copy(stream)`
+    goes on by itself from where the stream is. Where the declaration has quantities, fields and losses are such, and
+    gradients are in [loss]/[parameter].
     """
 
     def __init__(self, declared: Declared, follower: Follower, inputs: Mapping[str, Any], params: Mapping[str, Any]):
         self._declared, self._follower, self._inputs = declared, follower, inputs
         self._params, self._held, self._number, self._form = dict(params), None, 0, None
+        self._places: Places = {}
         self._advance = jax.jit(self._run)
+
+    def __copy__(self) -> "Stream":
+        """A stream that goes on from here by itself; what is compiled serves both."""
+        made = object.__new__(Stream)
+        made.__dict__.update(self.__dict__, _params=dict(self._params))
+        return made
+
+    def __deepcopy__(self, memo: Any) -> "Stream":
+        return self.__copy__()
 
     @property
     def report(self) -> Report:
@@ -95,12 +106,13 @@ class Stream:
 
     def step(self, data: Any = None) -> Step:
         """One step on. `data` goes to the loss; a dict may hold values of `inputs` by name, which go to the rules.
+        Entries of DataArrays are found by their coordinates, along parts of axes by those of the first step.
 
-        Raises DeclarationError for data of another form than before and for a loss that does not depend on the
-        fields, RunError at the end of the time axis and where nan in the data get into the loss or its gradient; then
-        the step counts as not taken.
+        Raises DeclarationError for data of another form or at other places than before, and for a loss that does not
+        depend on the fields; RunError at the end of the time axis, and where nan in the data get into the loss or its
+        gradient; then the step counts as not taken.
         """
-        data = self._plain(data)
+        data, places = self._plain(data)
         given = self._check(data)
         if self._number >= self._declared.last:
             raise RunError(
@@ -114,7 +126,7 @@ class Stream:
         number = jnp.asarray(self._number + 1, jnp.int32)
         held, found = self._advance(before, number, given, data)
         self._check_missing(found, data)
-        self._held = held
+        self._held, self._places = held, self._places or places
         self._number += 1
         units = self._declared.units
         return Step(found.state, units.loss(found.loss), units.gradient(found.gradient))
@@ -200,20 +212,18 @@ class Stream:
             f"and in the loss jnp.where(jnp.isnan(data), 0, u - known)."
         )
 
-    def _plain(self, data: Any) -> Any:
-        """The data without labels, in the grid's order of axes, and inputs in that, and the units, of their examples:
-        other units of one kind are of another form."""
-        grid, own = self._declared.plan.problem.scope.grid, {}
+    def _plain(self, data: Any) -> tuple[Any, Places]:
+        """The data without labels, in the grid's order, and inputs in that, and the units, of their examples: other
+        units of one kind are of another form. And where labelled data lie."""
+        own: dict[str, Any] = {}
         if isinstance(data, Mapping):
             given = {name: data[name] for name in self._inputs if name in data}
             given = {name: self._declared.labels.take(name, value, "step") for name, value in given.items()}
             units = self._declared.units
             own = units.attach({name: units.detach(name, value, "step") for name, value in given.items()})
             data = {name: value for name, value in data.items() if name not in own}
-        data = jax.tree.map(
-            lambda leaf: in_order(leaf, grid), data, is_leaf=lambda leaf: isinstance(leaf, xr.DataArray)
-        )
-        return {**data, **own} if own else data
+        data, places = plain_data(data, self._declared.plan.problem.scope.grid, self._places)
+        return {**data, **own} if own else data, places
 
     def _check(self, data: Any) -> dict[str, Any]:
         """The inputs among the data."""
@@ -252,7 +262,7 @@ def online(
     parameters: Any = None,
     stepper: Any = None,
     solver: Any = None,
-    window: int = 1,
+    window: Any = 1,
     otherwise: Any = None,
     **options: Any,
 ) -> Stream:
@@ -265,17 +275,17 @@ def online(
     so many steps derivatives are taken by reversal. `otherwise="forward"` follows exactly what the method cannot.
     Parameters, inputs and data may be quantities, as in `fd.solve`. Parameters and inputs may be labelled, by
     `fd.along` or as DataArrays on the whole axes of the grid; gradients are in their order of axes. DataArrays among
-    the data come to the loss in the grid's.
+    the data come to the loss in the grid's, entries too; those at other places along an axis are refused.
 
     Memory is that of the state and the traces (see `stream.report`), whatever the number of steps; one step is compiled
     once. Raises DeclarationError and PlanningError for what does not fit together. Warns once where a method is not
     exact.
     """
-    if not isinstance(params, Mapping) or not params:
+    if not params:
         raise DeclarationError(f"fd.online: params= takes a dict of parameters by name, got {params!r}.")
-    for name, value in (("inputs", inputs), ("parameters", parameters)):
-        if value is not None and not isinstance(value, Mapping):
-            raise DeclarationError(f"fd.online: {name}= takes a dict by name, got {value!r}.")
+    for name, value in (("params", params), ("inputs", inputs), ("parameters", parameters)):
+        if value is not None and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
+            raise DeclarationError(f"fd.online: {name}= takes a dict of parameters by name, got {value!r}.")
     if not callable(loss):
         raise DeclarationError(f"fd.online: loss= takes a function of (state, data), got {loss!r}.")
     if not takes(loss, 2):
@@ -291,10 +301,10 @@ def online(
     rest = None if otherwise is None else make_method(otherwise, {}, "fd.online, otherwise=")
     if isinstance(rest, dict):
         raise DeclarationError("fd.online: otherwise= takes one method.")
-    labels, bare = Labels({**params, **(inputs or {})}), plain_array
+    labels, bare = Labels(params, inputs or {}), plain_array
     units = StreamUnits({name: bare(value) for name, value in {**params, **(inputs or {})}.items()})
     own = {name: _real(name, plain(bare(value))) for name, value in params.items()}
-    given = {name: jnp.asarray(plain(bare(value))) for name, value in (inputs or {}).items()}
+    given = {name: _array(f"fd.online: the input `{name}`", plain(bare(v))) for name, v in (inputs or {}).items()}
     declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     following = follow(declared.update, chosen, rest)
@@ -304,11 +314,22 @@ def online(
     return Stream(declared, follower, given, own)
 
 
+def _array(what: str, value: Any) -> jax.Array:
+    """A number or array as an array of JAX. Raises DeclarationError for anything else."""
+    if isinstance(value, Mapping):
+        raise DeclarationError(f"{what} is a {type(value).__name__}. Give its arrays one by one, each by a name.")
+    try:
+        if not isinstance(value, str | bytes | None):
+            return jnp.asarray(value)
+    except (TypeError, ValueError):
+        pass
+    shown = " ".join(f"{value!r:.60}".split())
+    raise DeclarationError(f"{what} is no number or array, got {shown}.")
+
+
 def _real(name: str, value: Any) -> jax.Array:
     """A parameter as an array; whole numbers are refused."""
-    if isinstance(value, str) or value is None:
-        raise DeclarationError(f"fd.online: the parameter `{name}` is no number or array, got {value!r}.")
-    array = jnp.asarray(value)
+    array = _array(f"fd.online: the parameter `{name}`", value)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise DeclarationError(
             f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "

@@ -439,7 +439,8 @@ def test_series_in_time_are_followed_as_such() -> None:
         close(stream.state["u"], fd.solve(u, q=labelled)["u"][1])
         close(stream.step().gradient["q"], [0, 5 * 1.9, 5, 0, 0])
     for wrong, message in (
-        (labelled.assign_coords(t=np.linspace(4, 0, 5)), "other places along `t`"),
+        (labelled.assign_coords(t=np.linspace(4, 0, 5)), "in another order than the grid"),
+        (labelled.assign_coords(t=np.linspace(1, 5, 5)), "other places along `t`"),
         (fd.interpolate(labelled), "to be resampled"),
     ):
         with pytest.raises(fd.errors.DeclarationError, match=message):

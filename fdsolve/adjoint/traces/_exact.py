@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import DeclarationError
+from .._base import is_whole
 from .._forward import check_budget
 from ._method import AbstractMethod, Trace, entries_of, push_both, rows_of, start_along
 from ._patterns import STATE, THETA, carried, colour, find_pattern, owners, reach
@@ -19,12 +20,16 @@ from ._update import Point, Update
 class Exact(AbstractMethod):
     """S' = D S + B for all sensitivities S (P, N): exact; about 1 + P steps for one. `memory`: bytes allowed."""
 
-    memory: int = 4 * 2**30
+    memory: int | np.integer = 4 * 2**30
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.memory, 1):
+            raise DeclarationError(f"Exact: memory= is a number of bytes, at least 1, got {self.memory!r}.")
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         places, dtype = entries_of(update, own), update.packing.dtype
         each = update.num_states * dtype.itemsize
-        check_budget(len(places), each, self.memory, 'method="forward"')
+        check_budget(len(places), each, int(self.memory), 'method="forward"')
         moves = jnp.asarray(np.eye(update.num_parameters)[places], dtype)
 
         def gradient(point: Point, trace: Any, delta: Any) -> Any:
@@ -44,17 +49,18 @@ class SnAp(AbstractMethod):
     """S' = M ∘ (D S + B), M the pattern that a parameter reaches within `n` steps; columns of S that never meet share
     a row of the trace. Exact for n steps, and for all where M is full. Source: Menick et al., ICLR 2021."""
 
-    n: int = 1
+    n: int | np.integer = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+        if not is_whole(self.n, 1):
             raise DeclarationError(f"SnAp: n= is a number of steps, at least 1, got {self.n!r}.")
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         places, dtype = entries_of(update, own), update.packing.dtype
         first, begun = first_pattern(update, places), start_pattern(update, places)
         onward = state_pattern(update)
-        kept = reach(first, onward, self.n) | reach(begun, onward, self.n + 1)  # the first state lies a step before
+        steps = int(self.n)
+        kept = reach(first, onward, steps) | reach(begun, onward, steps + 1)  # the first state lies a step before
         wider = carried(onward, kept) | first
         full = bool((wider <= kept).all())
         colours = colour(wider)
