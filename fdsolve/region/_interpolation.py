@@ -32,6 +32,10 @@ class AbstractInterpolation(ABC):
     def check(self, axis: str, owner: Axis, points: np.ndarray, at: float, what: str) -> None:
         """Refuses a place on an axis that the interpolation does not serve; `what` begins the message."""
 
+    def has_room(self, points: jax.Array, at: jax.Array) -> Any:
+        """Whether a place lies far enough from the ends of the sorted points of an axis, where it may be traced."""
+        return True
+
 
 @dataclass(frozen=True)
 class Linear(AbstractInterpolation):
@@ -89,6 +93,12 @@ class Sinc(AbstractInterpolation):
         window = _bessel(self.b**2 / 4 * (1 - jnp.where(inside, square, jnp.zeros_like(square))))
         scale = _bessel(jnp.asarray(self.b**2 / 4, at.dtype))
         return jnp.where(inside, jnp.sinc(offsets) * window / scale, jnp.zeros_like(offsets))
+
+    def has_room(self, points: jax.Array, at: jax.Array) -> Any:
+        position = (at - points[0]) / (points[1] - points[0])
+        room = jnp.minimum(jnp.floor(position) + 1, points.size - 1 - jnp.floor(position))
+        rounding = max(ON_POINT, 8 * points.size * float(jnp.finfo(points.dtype).eps))
+        return (room >= self.radius) | (jnp.abs(position - jnp.round(position)) <= rounding)
 
     def check(self, axis: str, owner: Axis, points: np.ndarray, at: float, what: str) -> None:
         if not owner.uniform:
@@ -166,7 +176,8 @@ def place_window(
 ) -> tuple[jax.Array, jax.Array]:
     """Indices and weights, (2 reach,) or fewer on a short axis, of the points around a coordinate, traced or not.
 
-    What is `read` linearly between a wall and the first or last point goes on from there as beside it.
+    What is `read` linearly between a wall and the first or last point goes on from there as beside it. A traced place
+    for which `check_inside` would refuse any other has weights that are nan.
     """
     at, size, reach = jnp.asarray(value, real), owner.size(face), interpolation.reach
     beyond = reach if owner.periodic else 0
@@ -183,6 +194,12 @@ def place_window(
         share = (at - around[0]) / (around[1] - around[0])
         goes_on = outside & (at >= owner.lower) & (at <= owner.upper)
         weights = jnp.where(goes_on, jnp.stack([1 - share, share]), weights)
+    if not owner.periodic:
+        goes_on = read and isinstance(interpolation, Linear)
+        low, high = (owner.lower, owner.upper) if goes_on else (points[0], points[-1])
+        rounding = 8 * jnp.finfo(points.dtype).eps * jnp.maximum(jnp.abs(low), jnp.abs(high))
+        fits = (at >= low - rounding) & (at <= high + rounding) & interpolation.has_room(points, at)
+        weights = jnp.where(fits, weights, jnp.nan)
     return (first - beyond + jnp.arange(width, dtype=first.dtype)) % size, weights
 
 

@@ -187,3 +187,34 @@ def test_records_do_not_grow_with_the_grid():
     plan = fd.plan(problem(), c=0.01, save=fd.receivers([fd.point(x=0.5, y=0.5)]))
     assert plan.bytes_saved == 0
     assert plan.structure.saved_levels == ()
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_traced_places_outside_give_nan(dtype):
+    """A known place outside is refused; a traced one must not be a silent zero, with no gradient to come back by."""
+
+    def wave():
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=11), x=fd.Axis(0.0, 1.0, num=17)), dtype=dtype)
+        u[...] = lambda u: 0.5 * u["t-1"] + 0.2 * (u["t-1", "x-1"] + u["t-1", "x+1"])
+        u[0] = lambda x: jnp.sin(3 * x)
+        u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+        return u
+
+    def record(x, how):
+        place = fd.receivers(dict(x=jnp.stack([x])), interpolation=how)
+        return fd.solve(wave(), save=place)["u"][-1, 0]
+
+    def loss(x, how):
+        u = wave()
+        u[fd.point(x=x, interpolation=how)] += lambda t: 1.0 + t
+        return jnp.sum(fd.solve(u, save=fd.final())["u"])
+
+    cases = {
+        "linear": ((0.0, 0.31, 0.98, 1.0), (-0.01, 1.02, 3.0)),
+        "sinc": ((0.0, 0.5, 0.5 + 1 / 48, 1.0), (-0.01, 0.02, 0.99, 1.02)),
+    }
+    for how, (within, outside) in cases.items():
+        for function in (record, loss):
+            run = jax.jit(lambda x, function=function, how=how: function(x, how))
+            assert all(jnp.isfinite(run(jnp.asarray(x, dtype))) for x in within)
+            assert all(jnp.isnan(run(jnp.asarray(x, dtype))) for x in outside)
