@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from .._losses import takes
 from ..errors import DeclarationError
 from ._bounds import Bounds
+from ._flat import Flatness
 from ._inversion import Inversion
 from ._methods import AbstractMethod, Report, relative, to_method
 from ._names import by_name
@@ -67,8 +69,9 @@ def invert(
             `jax.random.key(...)`: it gets a new key at each iteration.
         max_iterations: how many; by method.
         tolerance: ε; ends when the loss fell by less than ε of itself and the variables moved by less than √ε of
-            theirs, or when the gradient's norm is below ε of the loss, or where residuals vanish: the loss is below ε²
-            of that at the start, and the variables moved by less than ε. Default 4e-10 in float64, 7e-5 in float32.
+            theirs, and no step of that length down the gradient lowers it by more than 10 ε (it is tried); or when the
+            gradient's norm is below ε of the loss; or where residuals vanish: the loss is below ε² of that at the
+            start, and the variables moved by less than ε. Default 4e-10 in float64, 7e-5 in float32.
         callback: called with an `Iterate` (iteration, loss, gradient_norm, parameters); a true result ends the search.
         progress: whether to print a line as it goes.
 
@@ -270,15 +273,33 @@ class _Search:
             return None
         if not far and last.gradient_norm <= small * abs(last.loss):
             return f"the gradient is below {small:.0e} of the loss", True
-        if not far and last.accepted and (why := self._still(reports)):
-            return why, True
+        still = last.accepted and not far and self._still(reports)
+        crept = self._crept(reports[begun:])
+        if still and self._flatness.holds(last, anew=crept):
+            return still, True
+        if still and crept:
+            steep = last.gradient_norm * self.objective.unit
+            return f"steps are too short while the gradient is {steep:.2g}; take longer ones", False
         since = next(k for k, one in enumerate(reversed(reports)) if one is best)
         if since >= self.method.patience:
             # The gradient is held against that at the start, for residuals as small as these.
             usual = reports[0].gradient_norm * abs(best.loss / (reports[0].loss or 1.0)) ** 0.5
-            success = best.gradient_norm <= max(1e-3, small**0.5) * usual
-            return f"no smaller loss in {since} iterations{self._remedy}", success
+            if best.gradient_norm <= max(1e-3, small**0.5) * usual:
+                return f"no smaller loss in {since} iterations", True
+            success = self._flatness.holds(best, anew=True)
+            return f"no smaller loss in {since} iterations{'' if success else self._remedy}", success
         return None
+
+    @cached_property
+    def _flatness(self) -> Flatness:
+        return Flatness(self.objective, self.limits.tolerance)
+
+    def _crept(self, reports: list[Report]) -> bool:
+        """Whether many steps together are next to none; schedules begin with short ones, so a few do not tell."""
+        known = [one for one in reports if one.accepted][-self.method.patience - 1 :]
+        if len(known) <= self.method.patience:
+            return False
+        return relative(known[-1].vector, known[0].vector) <= self.limits.tolerance**0.5
 
     def _still(self, reports: list[Report]) -> str | None:
         """Why the last steps were next to none; a single one may be short by chance where its length is searched."""

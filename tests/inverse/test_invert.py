@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import optimistix
 import pytest
 import xarray as xr
@@ -270,6 +271,33 @@ def test_what_is_told_to_have_converged_has(method, start):
     if method == "l-bfgs" or start == 1.5:
         assert found.converged
         np.testing.assert_allclose(found.loss, 7.14637998, rtol=1e-6)
+
+
+SHORT = {
+    "halved": optax.sgd(optax.exponential_decay(1e-2, 1, 0.5)),
+    "tiny": optax.sgd(1e-12),
+    "adam": optax.adam(optax.exponential_decay(1e-2, 1, 0.8)),
+}
+
+
+@pytest.mark.parametrize("method", SHORT.values(), ids=SHORT)
+def test_short_steps_are_not_taken_for_the_best_point(method):
+    found = fd.invert(lambda p: (p["a"] - 3) ** 2 + 1, dict(a=1.0), method=method)
+    assert not found.converged and "steps are too short while the gradient is" in found.reason
+    assert found.gradient_norm > 3
+
+
+def test_steps_that_begin_short_go_on():
+    method = optax.sgd(optax.linear_schedule(0.0, 0.1, 100))
+    found = fd.invert(lambda p: (p["a"] - 3) ** 2 + 1, dict(a=1.0), method=method)
+    assert found.converged
+    np.testing.assert_allclose(found.parameters["a"], 3.0, rtol=1e-4)
+
+
+def test_a_loss_that_only_rounding_keeps_from_zero_has_converged():
+    valley = lambda p: (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2  # noqa: E731
+    found = fd.invert(valley, dict(x=-1.2, y=1.0), method="bfgs")
+    assert found.converged and found.loss < 1e-25
 
 
 @pytest.mark.parametrize("method", ["l-bfgs", "gauss-newton", "levenberg-marquardt"])
