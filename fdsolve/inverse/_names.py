@@ -32,7 +32,13 @@ def named_leaves(tree: Any) -> dict[str, Any]:
     """The leaves of a pytree by name, in its order; a labelled array alone has its own name."""
     if isinstance(tree, xr.DataArray) and tree.name is not None:
         return {str(tree.name): tree}
-    return {path_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]}
+    try:
+        pairs = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]
+    except ValueError as error:  # keys that cannot be sorted
+        raise DeclarationError(
+            "The keys of the parameters are of different types, and have no order. Name all of them by strings."
+        ) from error
+    return {path_name(path): leaf for path, leaf in pairs}
 
 
 def pick(tree: Any, name: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import fdsolve as fd
@@ -74,6 +75,65 @@ def test_integers_and_undefined_values_are_refused():
 def test_wrong_use_is_told(function, options, message):
     with pytest.raises(fd.DeclarationError, match=message):
         fd.check_gradient(function, 1.5, **options)
+
+
+def squares(factor, constant):
+    """Σ x² + c, whose gradient is taken to be `factor` times what it is."""
+
+    @jax.custom_vjp
+    def function(x):
+        return jnp.sum(x**2) + jnp.asarray(constant, x.dtype)
+
+    function.defvjp(lambda x: (function(x), x), lambda x, bar: (factor * 2 * x * bar,))
+    return function
+
+
+@pytest.mark.parametrize(
+    ("dtype", "constant"), [(np.float32, 0), (np.float32, 1e4), (np.float64, 1e5), (np.float64, 1e11)]
+)
+def test_a_large_constant_hides_no_wrong_gradient(dtype, constant):
+    at = dict(x=np.ones(3, dtype))
+    assert not fd.check_gradient(lambda p: squares(0.5, constant)(p["x"]), at)
+    right = fd.check_gradient(lambda p: squares(1.0, constant)(p["x"]), at)
+    assert bool(right) == (constant in (0, 1e5)) and "fail" not in {row.verdict for row in right.rows}
+    assert right or ("Gradient IS NOT TESTED" in repr(right) and "take constants off it" in repr(right))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_affine_functions_pass(dtype):
+    at = dict(x=np.ones(3, dtype))
+    for function in (lambda p: 3 * p["x"], lambda p: 3 * p["x"].sum() + 1e3):
+        table = fd.check_gradient(function, at)
+        assert table and "affine to rounding" in repr(table)
+
+
+def test_parameters_without_entries_are_left_out():
+    at = dict(a=np.zeros(0), x=np.ones(3))
+    for directions in (2, "each"):
+        table = fd.check_gradient(lambda p: jnp.sum(p["x"] ** 2) + p["a"].sum(), at, directions=directions)
+        assert table and not table.notes
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        (dict(x=np.ones(2, np.float16)), "`x` has dtype float16, whose rounding hides what is tested. Test in float32"),
+        (dict(x=jnp.ones(2, jnp.bfloat16)), "`x` has dtype bfloat16"),
+        (dict(x="much"), "`x` is a str; real numbers"),
+        (dict(x=np.zeros(0)), "There are no parameters"),
+        ({"x": 1.0, 3: 2.0}, "different types.*Name all of them by strings"),
+    ],
+)
+def test_parameters_that_cannot_be_tested_are_told(at, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.check_gradient(lambda p: jnp.sum(p["x"] ** 2), at)
+
+
+@pytest.mark.parametrize("around", [jax.jit, jax.vmap])
+@pytest.mark.parametrize("at", [lambda x: x, lambda x: 1.5])
+def test_inside_a_transformation_is_told(around, at):
+    with pytest.raises(fd.DeclarationError, match="runs outside jit, grad and vmap"):
+        around(lambda x: bool(fd.check_gradient(lambda p: jnp.sum(p**2 * x), at(x))))(jnp.ones(2))
 
 
 def test_parameters_that_do_not_count_are_told():

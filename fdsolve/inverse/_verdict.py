@@ -1,0 +1,109 @@
+"""The verdict of a direction in `fd.check_gradient`: Taylor remainders, kinks, jumps, and what rounding hides."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FLOOR = 200.0  # roundings of the function's value below which a remainder tells nothing
+ROUNDINGS = 8.0  # of the value, that a difference of two values has at least
+TOLD = {8: 1e-3, 4: 1e-2}  # of hJv: where remainders and rounding are less, they tell that Jv is right
+JUMP = 0.25  # slope of the second difference below which f jumps; at a kink it is about 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One direction, `along` one parameter or "all".
+
+    `steps` are h, `remainders` ‖f(x + hv) − f(x) − hJv‖, `slopes` theirs (nan below rounding), `mismatch` is
+    |⟨Jv, w⟩ − ⟨v, Jᵀw⟩|/(‖Jv‖‖w‖); `verdict` "pass", "fail", "kink", or "hidden" where rounding hides how f changes,
+    and `reason` what it rests on.
+    """
+
+    along: str
+    steps: tuple[float, ...]
+    remainders: tuple[float, ...]
+    slopes: tuple[float, ...]
+    mismatch: float
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is found along a direction v, with a random w in the space of values."""
+
+    value: float  # ‖f(x)‖
+    change: float  # ‖Jv‖
+    above: np.ndarray  # ‖f(x + hv) − f(x) − hJv‖ by step
+    below: np.ndarray  # ‖f(x − hv) − f(x) + hJv‖
+    both: np.ndarray  # ‖f(x + hv) + f(x − hv) − 2f(x)‖
+    mismatch: float
+    derivative_is_finite: bool
+    gradient: np.ndarray  # Jᵀw
+
+
+def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, back: np.ndarray) -> Measured:
+    """Norms of the remainders."""
+    middle, up, down = values[0], values[1 : len(steps) + 1], values[len(steps) + 1 :]
+    norm = lambda a: np.linalg.norm(a, axis=-1)  # noqa: E731
+    return Measured(
+        float(norm(middle)),
+        float(norm(change)),
+        norm(up - middle - steps[:, None] * change),
+        norm(down - middle + steps[:, None] * change),
+        norm(up + down - 2 * middle),
+        float(mismatch),
+        bool(np.isfinite(back).all() and np.isfinite(change).all()),
+        back,
+    )
+
+
+def bends(one: Measured, eps: float) -> float | None:
+    """The slope of the second difference where it is that of a kink, about 1 at the smallest steps."""
+    floor = FLOOR * eps * one.value
+    usable = np.flatnonzero(np.isfinite(one.both) & (one.both > floor))
+    if usable.size < 3:
+        return None
+    last = one.both[usable[-3:]]
+    slopes = -np.diff(np.log2(last))
+    return float(slopes[-1]) if (slopes < 1.3).all() else None
+
+
+def judge(one: Measured, along: str, first: float, limits: tuple[float, float], eps: float, alone: str) -> Row:
+    """The verdict of a direction; `alone` is that where f does not change along it."""
+    least, match = limits
+    steps = first * 0.5 ** np.arange(len(one.above))
+    floor = FLOOR * eps * (one.value + steps * one.change)
+    clear = np.isfinite(one.above) & (one.above > floor)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.where(clear[1:] & clear[:-1], np.log2(one.above[:-1] / one.above[1:]), np.nan)
+    known = slopes[np.isfinite(slopes)]
+    bend = bends(one, eps)
+    if not one.derivative_is_finite:
+        verdict, reason = "fail", "the derivative is not finite" + (", and f bends" if bend is not None else "")
+    elif one.mismatch > match:
+        verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
+    elif bend is not None and bend < JUMP:
+        verdict, reason = "fail", f"f jumps: its second difference falls with slope {bend:.2f} instead of 2"
+    elif bend is not None:
+        verdict, reason = "kink", f"f bends: its second difference falls with slope {bend:.2f} instead of 2"
+    elif one.change == 0 and not one.above.any() and not one.gradient.any():
+        verdict, reason = alone, "f does not change along it"
+    elif known.size == 0:
+        verdict, reason = _without_slope(one, steps, eps)
+    elif known[-1] < least:
+        verdict, reason = "fail", f"Taylor slope {known[-1]:.2f}, {least:g} is wanted"
+    else:
+        verdict, reason = "pass", f"Taylor slope {known[-1]:.2f}"
+    return Row(along, tuple(steps), tuple(one.above), tuple(slopes), one.mismatch, verdict, reason)
+
+
+def _without_slope(one: Measured, steps: np.ndarray, eps: float) -> tuple[str, str]:
+    """Verdict and reason where no two remainders one after the other stand out of rounding."""
+    seen = np.isfinite(one.above)
+    rest, told = np.maximum(one.above, ROUNDINGS * eps * one.value), TOLD[8 if eps < 1e-10 else 4]
+    if (rest[seen] <= told * one.change * steps[seen]).any():
+        return "pass", "affine to rounding"
+    if not seen.all():
+        return "fail", "f is not finite along it; lower step="
+    return "hidden", "f changes by less than its rounding tells; take constants off it, or a larger step="
