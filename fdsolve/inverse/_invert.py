@@ -21,6 +21,7 @@ from ._inversion import Inversion
 from ._methods import AbstractMethod, Report, relative, to_method
 from ._names import by_name
 from ._objective import Objective, check_start, to_objective
+from ._order import in_order
 from ._regularise import to_terms
 from ._space import Space, to_space
 
@@ -43,6 +44,7 @@ def invert(
     bounds: Any = None,
     transform: Any = None,
     regularise: Any = None,
+    grid: Any = None,
     subsets: Any = None,
     seed: Any = 0,
     max_iterations: Any = None,
@@ -57,7 +59,8 @@ def invert(
             of arrays is residuals r, and L = ½‖r‖² (`fd.misfit` makes them). With `subsets=` it takes a second
             argument.
         initial: where to start: a pytree of real arrays, mostly a dict by name, or a Dataset. The loss and the result's
-            `parameters` have plain arrays in the places of DataArrays; `to_xarray()` has their coordinates.
+            `parameters` have plain arrays in the places of DataArrays, in the order of axes of `grid`; `to_xarray()`
+            has their coordinates.
         method: "levenberg-marquardt" (residuals; the default for them), "gauss-newton" (residuals), "l-bfgs" (the
             default for a scalar), "bfgs", "adam" (the default with subsets), a solver of optimistix or a transformation
             of optax.
@@ -65,6 +68,9 @@ def invert(
             one bound, `Logistic` for two.
         transform: an object by parameter: dict(kappa=fd.inverse.Exponential()).
         regularise: `fd.tikhonov(...)`, `fd.total_variation(...)`, functions of the parameters, or a list of those.
+        grid: that of the fields the loss solves for, whose order of axes DataArrays take; by default the grid that
+            `regularise` names. Without one DataArrays stay as they are, and those with two axes of one size, whose
+            order nothing would tell, are refused.
         subsets: a number n: the function gets k of 0 … n − 1, each once a round, shuffled by `seed`; or a
             `jax.random.key(...)`: it gets a new key at each iteration.
         max_iterations: how many; by method.
@@ -87,7 +93,7 @@ def invert(
     0.6931 True
     """
     try:
-        space = to_space(by_name(initial), bounds, transform)
+        space = to_space(in_order(by_name(initial), grid, regularise), bounds, transform)
         vector = space.start()
         order = _Subsets.of(subsets, seed)
         terms = to_terms(regularise, space.parameters(vector), space.labels)

@@ -141,10 +141,26 @@ def test_axes_of_a_labelled_parameter_are_its_own():
     term = fd.tikhonov(0.3, "k", grid=grid, axes="x", prior=xr.DataArray(prior, dims=("x", "y")))
     plain = fd.invert(lambda p: p["k"] - data, dict(k=np.zeros((3, 3))), regularise=term)
     turned = xr.DataArray(np.zeros((3, 3)), dims=("y", "x"))
-    found = fd.invert(lambda p: p["k"] - data.T, dict(k=turned), regularise=term)
+    found = fd.invert(lambda p: p["k"] - data, dict(k=turned), regularise=term)
     np.testing.assert_allclose(found.to_xarray().k.transpose("x", "y"), plain.parameters["k"], rtol=1e-9)
-    alone = fd.invert(lambda k: k - data, turned.rename("Q"), regularise=fd.tikhonov(0.3, axes="y"))
+    alone = fd.invert(lambda k: k - data, turned.rename("Q"), regularise=fd.tikhonov(0.3, axes="y"), grid=grid)
     assert list(alone.to_xarray()) == ["Q"]
+
+
+def test_a_labelled_parameter_reaches_the_solve_in_the_order_of_its_grid():
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=5), y=fd.Axis(0.0, 1.0, num=5)))
+    u[...] = lambda k: 2.0 * k
+    true = xr.DataArray(np.arange(25.0).reshape(5, 5), dims=("y", "x"))
+    data = fd.solve(u, k=true)["u"]
+    residuals = lambda p: fd.solve(u, k=p["k"])["u"] - data  # noqa: E731
+    start = dict(k=xr.ones_like(true))
+    found = fd.invert(residuals, start, grid=u.grid)
+    np.testing.assert_allclose(found.to_xarray().k.transpose("y", "x"), true, atol=1e-6)
+    np.testing.assert_allclose(fd.solve(u, k=found.parameters["k"])["u"], data, atol=1e-6)
+    with pytest.raises(fd.DeclarationError, match=r"`k` has the axes y, x, some of one size.*grid=u\.grid"):
+        fd.invert(residuals, start)
+    again = fd.invert(residuals, fd.invert(residuals, dict(k=np.ones((5, 5))), max_iterations=1).to_xarray())
+    np.testing.assert_allclose(again.parameters["k"], true.values.T, atol=1e-6)
 
 
 def test_covariance_after_subsets_is_that_of_all():
@@ -193,6 +209,7 @@ WRONG = [
     (residuals, START, dict(method="newton"), 'method= takes "levenberg'),
     (residuals, START, dict(method="bfgs", subsets=3), "two arguments"),
     (residuals, START, dict(tolerance=2.0), "tolerance="),
+    (residuals, START, dict(grid=3), "grid= takes the grid"),
     (residuals, START, dict(regularise=fd.tikhonov(1.0)), "name of a parameter"),
     (lambda p: p["size"], START, dict(method="gauss-newton"), "wants residuals, and the loss is a scalar"),
     (lambda p: jnp.log(-p["size"]), dict(size=1.0), {}, "loss at the initial parameters is nan"),
