@@ -1,5 +1,6 @@
 """Names of the leaves of a pytree of parameters."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -52,3 +53,39 @@ def pick(tree: Any, name: str | None) -> Any:
     if name not in leaves:
         raise DeclarationError(f"Regularisation: there is no parameter `{name}`; the parameters are {known}.")
     return leaves[name]
+
+
+class _MissingError(KeyError):
+    """A key that was asked of the parameters."""
+
+
+class _Asked(dict[Any, Any]):
+    """A dict that tells keys it lacks from those that other dicts lack."""
+
+    def __missing__(self, key: Any) -> Any:
+        raise _MissingError(key)
+
+
+jax.tree_util.register_pytree_node(
+    _Asked, lambda tree: (list(tree.values()), tuple(tree)), lambda keys, values: _Asked(zip(keys, values, strict=True))
+)
+
+
+def check_names(what: str, function: Callable[..., Any], parameters: Any, *rest: Any) -> None:
+    """Raises DeclarationError where a function that ended in a KeyError had asked the parameters for it."""
+    try:
+        jax.eval_shape(lambda tree, *others: function(_asked(tree), *others), parameters, *rest)
+    except _MissingError as error:
+        known = ", ".join(named_leaves(parameters))
+        raise DeclarationError(
+            f"{what} asks for {error.args[0]!r}, and there is none; the parameters are {known}."
+        ) from None
+    except Exception:  # what it is about is told by the error at hand
+        return
+
+
+def _asked(tree: Any) -> Any:
+    """A pytree with dicts that tell what they lack."""
+    if type(tree) is dict:
+        return _Asked({key: _asked(value) for key, value in tree.items()})
+    return [_asked(value) for value in tree] if type(tree) is list else tree

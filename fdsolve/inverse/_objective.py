@@ -11,6 +11,7 @@ import numpy as np
 from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
 from ..units import is_quantity, plain
+from ._names import check_names
 from ._regularise import AbstractTerm
 from ._space import Space
 
@@ -148,10 +149,10 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
     try:
         with traced_by_jax("The loss"):
             shape = jax.eval_shape(lambda v, s: bare._call(space.parameters(v), s), vector, subset)
-    except KeyError as error:
-        raise DeclarationError(
-            f"The loss asks for {error.args[0]!r}, and there is none; the parameters are {', '.join(space.names)}."
-        ) from error
+    except KeyError:
+        rest = () if subset is None else (subset,)
+        check_names("The loss", function, jax.eval_shape(space.parameters, vector), *rest)
+        raise
     leaves = jax.tree.leaves(shape)
     if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
         got = ", ".join(str(leaf.dtype) for leaf in leaves) or "nothing"

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
 from ..units import (
     conversion,
@@ -24,7 +25,10 @@ from ..units import (
     units_of,
 )
 from ._frame import Frame, Labels, is_positive, to_frame
-from ._names import by_name, named_leaves, pick
+from ._names import by_name, check_names, named_leaves, pick
+
+TERM = "A function in regularise="
+"""How messages begin."""
 
 
 class AbstractTerm(ABC):
@@ -252,10 +256,35 @@ def to_terms(given: Any, parameters: Any, labels: Mapping[str, Labels]) -> tuple
         if isinstance(one, Tikhonov | TotalVariation):
             own = labels.get(one.parameter or next(iter(labels)))
             one = replace(one, frame=replace(one.frame, labels=own))
-        shape = jax.eval_shape(one if not isinstance(one, AbstractTerm) else one.residuals, parameters)
-        scalar = isinstance(shape, jax.ShapeDtypeStruct) and shape.shape == ()
-        terms.append(one if isinstance(one, AbstractTerm) else Own(one, not scalar))
+        terms.append(_tried(one if isinstance(one, AbstractTerm) else _own(one), parameters))
     return tuple(terms)
+
+
+def _own(function: Callable[[Any], Any]) -> Own:
+    """A function of the user as a term; whether it gives residuals is not known yet."""
+    if not takes(function, 1):
+        raise DeclarationError(f"{TERM} takes one argument, the parameters: def term(parameters).")
+    return Own(lambda given: check_arrays(jax.tree.map(plain, function(given), is_leaf=is_quantity), TERM), True)
+
+
+def _tried(term: AbstractTerm, parameters: Any) -> AbstractTerm:
+    """A term that gives real numbers, or residuals."""
+    try:
+        with traced_by_jax(TERM):
+            shape = jax.eval_shape(term.residuals, parameters)
+    except KeyError:
+        check_names(TERM, term.residuals, parameters)
+        raise
+    leaves = jax.tree.leaves(shape)
+    if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
+        got = ", ".join(str(leaf.dtype) for leaf in leaves) or "nothing"
+        raise DeclarationError(f"{TERM} returns {got}; a real scalar, or arrays of residuals, is wanted.")
+    if not isinstance(term, Own):
+        return term
+    scalar = isinstance(shape, jax.ShapeDtypeStruct) and shape.shape == ()
+    if scalar and jnp.issubdtype(leaves[0].dtype, jnp.complexfloating):
+        raise DeclarationError(f"{TERM} is complex; a loss is a real number: take its abs()**2.")
+    return replace(term, gives_residuals=not scalar)
 
 
 def _check(what: str, weight: Any, parameter: Any, of: Any) -> float:

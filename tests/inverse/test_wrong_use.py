@@ -1,0 +1,82 @@
+"""Wrong use of fd.invert, and what its messages say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import fdsolve as fd
+
+X = np.linspace(0.0, 1.0, 12)
+START = dict(size=1e-7, slope=np.array([0.5, -1.0]))
+
+
+def residuals(p):
+    return dict(a=1e7 * p["size"] * jnp.exp(p["slope"][0] * X) + p["slope"][1] * X - 1.0)
+
+
+WRONG = [
+    (residuals, dict(START, size=1), {}, "`size` is an integer"),
+    (residuals, dict(START, size=np.nan), {}, "`size` is not finite"),
+    (residuals, dict(START, other=2.0), {}, "does not depend on `other`"),
+    (residuals, START, dict(bounds=dict(sise=(0, 1))), "no parameter `sise`; the parameters are `size`, `slope`"),
+    (residuals, START, dict(bounds=dict(size=(1, 2))), "must lie inside"),
+    (residuals, START, dict(bounds=dict(size=3)), "are \\(lower, upper\\)"),
+    (residuals, START, dict(method="newton"), 'method= takes "levenberg'),
+    (residuals, START, dict(method="bfgs", subsets=3), "two arguments"),
+    (residuals, START, dict(tolerance=2.0), "tolerance="),
+    (residuals, START, dict(grid=3), "grid= takes the grid"),
+    (residuals, START, dict(regularise=fd.tikhonov(1.0)), "name of a parameter"),
+    (lambda p: p["size"], START, dict(method="gauss-newton"), "wants residuals, and the loss is a scalar"),
+    (lambda p: jnp.log(-p["size"]), dict(size=1.0), {}, "loss at the initial parameters is nan"),
+    (lambda p: jnp.sqrt(p["size"] - p["size"]), dict(size=1.0), {}, "by `size` is not finite"),
+    (lambda p: np.asarray(p["size"]), dict(size=1.0), {}, "into NumPy arrays"),
+    (lambda p, k: p["size"] * k, dict(size=1.0), {}, "takes one argument.*subsets=8"),
+    (lambda p: p["sise"], START, {}, "asks for 'sise', and there is none; the parameters are size, slope"),
+    (lambda p: p["size"] * dict(part=p)["part"]["sise"], START, {}, "loss asks for 'sise'"),
+    (residuals, START, dict(regularise=lambda p: p["sise"]), "regularise= asks for 'sise', and there is none"),
+    (
+        residuals,
+        START,
+        dict(regularise=lambda p: jax.lax.complex(p["size"], p["size"])),
+        "regularise= is complex; a loss is a real number",
+    ),
+    (residuals, START, dict(regularise=lambda p: None), "regularise= returns nothing"),
+    (residuals, START, dict(regularise=lambda p: p["size"] > 0), "regularise= returns bool"),
+    (residuals, START, dict(regularise=lambda p: "much"), "regularise= returns a str"),
+    (residuals, START, dict(regularise=lambda p: np.sin(p["size"])), "regularise= turns its parameters into NumPy"),
+    (residuals, START, dict(regularise=lambda p, k: p["size"]), "regularise= takes one argument"),
+    (lambda p: xr.DataArray(p["size"] * X, dims="x"), dict(size=1.0), {}, "returns a DataArray"),
+    (lambda p, k: p["size"] - [X, X][k], dict(size=1.0), dict(subsets=2), "element of a list .* jnp.stack"),
+    (residuals, dict(START, none=np.zeros(0)), {}, "`none` has no entries"),
+    (residuals, START, dict(callback=lambda a, b: None), "a function of one iterate"),
+    (residuals, START, dict(transform=dict(size=fd.inverse.Transform(jnp.exp, jnp.exp))), "does not invert itself"),
+    (
+        lambda p: "small",
+        dict(size=1.0),
+        {},
+        "returns a str; a real scalar, or arrays of residuals, is wanted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "initial", "options", "message"), WRONG, ids=[case[3][:18] for case in WRONG])
+def test_wrong_use_is_told(function, initial, options, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.invert(function, initial, **options)
+
+
+@pytest.mark.parametrize("options", [{}, dict(regularise=lambda p: {}["mine"])])
+def test_a_key_that_was_not_asked_of_the_parameters_is_not_theirs(options):
+    function = residuals if options else lambda p: p["size"] * {}["mine"]
+    with pytest.raises(KeyError, match="mine"):
+        fd.invert(function, START, **options)
+
+
+def test_a_missing_library_names_the_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "optimistix", None)
+    with pytest.raises(fd.DeclarationError, match=r"pip install fdsolve\[inversion\]"):
+        fd.invert(residuals, START)
