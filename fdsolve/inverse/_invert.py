@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +24,9 @@ from ._objective import Objective, check_start, to_objective
 from ._order import in_order
 from ._regularise import to_terms
 from ._space import Space, to_space
+
+KEYS = 8
+"""How many keys are tried before a parameter is said not to count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ def invert(
             default for a scalar), "bfgs", "adam" (the default with subsets), a solver of optimistix or a transformation
             of optax.
         bounds: (lower, upper) by parameter, None where free: dict(kappa=(0, None)). Kept by a transform: `Softplus` for
-            one bound, `Logistic` for two.
+            one bound, `Logistic` for two. What lies at a bound starts 0.02 of the transform's size inside.
         transform: an object by parameter: dict(kappa=fd.inverse.Exponential()).
         regularise: `fd.tikhonov(...)`, `fd.total_variation(...)`, functions of the parameters, or a list of those.
         grid: that of the fields the loss solves for, whose order of axes DataArrays take; by default the grid that
@@ -104,7 +107,7 @@ def invert(
             raise DeclarationError(
                 f"callback= takes a function of one iterate: def callback(iterate); got {callback!r}."
             )
-        loss, slope = check_start(objective, vector, order.example, chosen.is_dense(vector.size))
+        loss, slope = check_start(objective, vector, order.examples, chosen.is_dense(vector.size))
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         raise DeclarationError(
             "The loss reads values that are traced; fd.invert runs outside jit, grad and vmap. Call it for each."
@@ -143,8 +146,9 @@ class _Subsets:
 
     @classmethod
     def of(cls, given: Any, seed: Any) -> "_Subsets":
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise DeclarationError(f"seed= is a whole number, got {seed!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+            raise DeclarationError(f"seed= is a whole number, 0 or more, got {seed!r}.")
+        seed = int(seed)
         if given is None:
             return cls(None, None, seed)
         if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.shape == ():
@@ -158,6 +162,13 @@ class _Subsets:
     @property
     def example(self) -> Any:
         return jnp.asarray(0, jnp.int32) if self.number is not None else self.key
+
+    @property
+    def examples(self) -> Sequence[Any]:
+        """All there are; of keys, which have no end, a few."""
+        if self.number is not None:
+            return [jnp.asarray(k, jnp.int32) for k in range(self.number)]
+        return [None] if self.key is None else [self.key, *(self._key(count) for count in range(KEYS))]
 
     def stream(self) -> Iterator[Any]:
         """Subsets without end."""

@@ -1,6 +1,6 @@
 """What is minimised: a loss, or residuals, of the parameters, with terms of regularisation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -163,19 +163,22 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
     return replace(found, compiled=jax.jit(found.linearise)) if found.is_least_squares else found
 
 
-def check_start(objective: Objective, vector: jax.Array, subset: Any, dense: bool) -> tuple[float, np.ndarray]:
+def check_start(
+    objective: Objective, vector: jax.Array, subsets: Sequence[Any], dense: bool
+) -> tuple[float, np.ndarray]:
     """The loss at the start with all terms, and its gradient; refuses nan, and parameters on which nothing depends.
 
-    `dense`: the method holds Jacobians as matrices, which then serve here too.
+    They are those of the first of `subsets`; the others are looked at where that one depends on less. `dense`: the
+    method holds Jacobians as matrices, which then serve here too.
     """
     own, prior = _by_matrices(objective) if dense else _by_gradients(objective)
-    value, slope = own(vector, subset)
+    value, slope = own(vector, subsets[0])
     if not np.isfinite(value):
         raise DeclarationError(
             f"The loss at the initial parameters is {float(value)}. Look whether the run is unstable there, and "
             f"whether the data hold nan that fd.misfit does not see."
         )
-    _check_gradient(objective, np.asarray(slope), own, vector, subset)
+    _check_gradient(objective, np.asarray(slope), own, vector, subsets)
     if not objective.terms:
         return float(value), np.asarray(slope)
     extra, change = prior(vector)
@@ -204,7 +207,9 @@ def _by_matrices(objective: Objective) -> tuple[Callable[..., Any], Callable[...
     return own, prior
 
 
-def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subset: Any) -> None:
+def _check_gradient(
+    objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subsets: Sequence[Any]
+) -> None:
     """Each parameter must have a finite derivative, and count: a zero here and nearby is none."""
     space = objective.space
     silent = []
@@ -216,16 +221,19 @@ def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: j
             )
         if not part.any():
             silent.append(leaf.name)
-    if not silent:
-        return
     shift = np.random.default_rng(0).uniform(0.05, 0.1, space.size)
-    nearby = np.asarray(own(vector + jnp.asarray(shift.astype(space.dtype)), subset)[1])
-    dead = [name for name, part in zip(space.names, space.split(nearby), strict=True) if not part.any()]
-    missing = [name for name in silent if name in dead]
+    beside = vector + jnp.asarray(shift.astype(space.dtype))
+    missing = silent
+    for subset in subsets:
+        if not missing:
+            return
+        parts = dict(zip(space.names, space.split(np.asarray(own(beside, subset)[1])), strict=True))
+        missing = [name for name in missing if not parts[name].any()]
     if missing:
         names = " and ".join(f"`{name}`" for name in missing)
+        every = "The loss does not" if len(subsets) == 1 else "In no subset does the loss"
         raise DeclarationError(
-            f"The loss does not depend on {names}: its gradient is zero at the initial value and beside it. Look "
+            f"{every} depend on {names}: its gradient is zero at the initial value and beside it. Look "
             f"whether the loss passes it on to the solve, and whether comparisons, floor or stop_gradient hide it; or "
             f"take it out of `initial`."
         )

@@ -14,7 +14,7 @@ from ..errors import DeclarationError
 from ..units import in_words, is_quantity, name_of, plain, to_magnitudes, to_name, units_of, with_unit
 from ._frame import Labels
 from ._names import is_leaf, named_leaves
-from ._transforms import AbstractTransform, Identity, within
+from ._transforms import AbstractTransform, Identity, inside, within
 
 NEAR = 1e-2
 """How well a transform and its inverse give a value back, relative to the largest."""
@@ -149,6 +149,7 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
             )
         if name in limits:
             chosen = within(_in_unit(limits[name], units, name), array, name)
+            array = inside(chosen, array)
         scale = 1.0
         if isinstance(chosen, Identity):
             size = float(np.sqrt(np.mean(np.abs(array.astype(float)) ** 2)))

@@ -11,6 +11,11 @@ import numpy as np
 
 from ..errors import DeclarationError
 
+INSIDE = 0.02
+"""How far inside a bound a value that lies at it starts, over the size of its transform."""
+LOST = 1e-12
+"""The same distance, within which a value lies at its bound."""
+
 
 class AbstractTransform(ABC):
     """A smooth increasing map from all real numbers to the values a parameter may take."""
@@ -113,13 +118,13 @@ def within(bounds: Any, value: np.ndarray, name: str) -> AbstractTransform:
         raise DeclarationError(f"bounds of `{name}`: (lower, upper) with lower < upper is wanted, got {bounds!r}.")
     outside = np.zeros(np.shape(value), bool)
     if lower is not None:
-        outside |= value <= lower
+        outside |= value < lower
     if upper is not None:
-        outside |= value >= upper
+        outside |= value > upper
     if outside.any():
         shown = float(np.asarray(value)[outside].flat[0])
         raise DeclarationError(
-            f"bounds of `{name}`: the initial value must lie inside ({lower}, {upper}), got {shown:g}. Start inside."
+            f"bounds of `{name}`: the initial value must lie in ({lower}, {upper}), got {shown:g}. Start inside."
         )
     if lower is not None and upper is not None:
         return Logistic(lower, upper)
@@ -127,7 +132,21 @@ def within(bounds: Any, value: np.ndarray, name: str) -> AbstractTransform:
         return Identity()
     bound = lower if lower is not None else upper
     assert bound is not None
-    return Softplus(bound, float(np.abs(value - bound).mean()), lower is not None)
+    return Softplus(bound, float(np.abs(value - bound).mean()) or abs(bound) or 1.0, lower is not None)
+
+
+def inside(transform: AbstractTransform, value: np.ndarray) -> np.ndarray:
+    """The value to start from: at a bound, where a search could not begin, a little inside."""
+    if isinstance(transform, Logistic):
+        size, ends = transform.upper - transform.lower, [(transform.lower, 1.0), (transform.upper, -1.0)]
+    elif isinstance(transform, Softplus):
+        size, ends = transform.size, [(transform.bound, 1.0 if transform.above else -1.0)]
+    else:
+        return value
+    for bound, sign in ends:
+        lost = max(LOST * size, 2 * float(jnp.finfo(value.dtype).eps) * abs(bound))
+        value = np.where(sign * (value - bound) <= lost, bound + sign * INSIDE * size, value).astype(value.dtype)
+    return value
 
 
 def _ends(bounds: Any, name: str) -> tuple[float | None, float | None]:

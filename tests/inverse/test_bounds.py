@@ -80,3 +80,16 @@ def test_a_diffusivity_that_wants_to_be_smaller_than_its_bound() -> None:
     np.testing.assert_allclose(found.parameters["k"], 0.05, rtol=1e-9)
     alone = fd.invert(lambda p: residuals({**p, "k": 0.05}), dict(s=0.0))
     np.testing.assert_allclose([found.parameters["s"], found.loss], [alone.parameters["s"], alone.loss], rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["levenberg-marquardt", "l-bfgs"])
+@pytest.mark.parametrize("bounds", [(1.0, 4.0), (0.0, None)])
+def test_a_result_at_a_bound_starts_another_search(bounds: Any, method: str) -> None:
+    residuals = lambda p: p["a"] - jnp.array([-1.0, 2.0])  # noqa: E731
+    found = fd.invert(residuals, dict(a=np.full(2, 1.5)), bounds=bounds, method=method)
+    again = fd.invert(residuals, found.parameters, bounds=bounds, method=method)
+    assert found.converged and again.converged
+    np.testing.assert_allclose(again.parameters["a"], [bounds[0], 2.0], atol=1e-6)
+    back = fd.invert(lambda p: p["a"] - 1.5, dict(a=np.full(2, bounds[0])), bounds=bounds, method=method)
+    assert back.converged
+    np.testing.assert_allclose(back.parameters["a"], 1.5, rtol=1e-6)

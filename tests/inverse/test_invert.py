@@ -101,6 +101,15 @@ def test_subsets_come_once_a_round_and_callbacks_stop():
     np.testing.assert_allclose(found.loss, 2 / 3, atol=0.02)  # the mean over all three
 
 
+def test_each_subset_may_depend_on_other_parameters():
+    found = fd.invert(
+        lambda p, k: jnp.where(k == 0, p["a"], p["b"])[None] - 2.0, dict(a=1.0, b=1.0), subsets=2, seed=np.int64(3)
+    )
+    np.testing.assert_allclose([found.parameters["a"], found.parameters["b"]], 2.0, rtol=1e-6)
+    with pytest.raises(fd.DeclarationError, match="In no subset does the loss depend on `b`"):
+        fd.invert(lambda p, k: p["a"] * k - 1.0, dict(a=1.0, b=1.0), subsets=2)
+
+
 def test_regularisation_on_a_grid_is_the_integral():
     grid = fd.Grid(x=fd.Axis(0.0, 2.0, num=81), y=fd.Axis(0.0, 1.0, num=40, cells=True))
     x, y = np.meshgrid(grid.x.points, grid.y.points, indexing="ij")

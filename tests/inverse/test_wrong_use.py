@@ -21,7 +21,7 @@ WRONG = [
     (residuals, dict(START, size=np.nan), {}, "`size` is not finite"),
     (residuals, dict(START, other=2.0), {}, "does not depend on `other`"),
     (residuals, START, dict(bounds=dict(sise=(0, 1))), "no parameter `sise`; the parameters are `size`, `slope`"),
-    (residuals, START, dict(bounds=dict(size=(1, 2))), "must lie inside"),
+    (residuals, START, dict(bounds=dict(size=(1, 2))), "must lie in \\(1"),
     (residuals, START, dict(bounds=dict(size=3)), "are \\(lower, upper\\)"),
     (residuals, START, dict(method="newton"), 'method= takes "levenberg'),
     (residuals, START, dict(method="bfgs", subsets=3), "two arguments"),
