@@ -160,7 +160,8 @@ def _to_array(name: str, value: Any) -> jax.Array:
         array = jnp.asarray(value)
     except TypeError:
         raise DeclarationError(
-            f"The parameter `{name}` is a {type(value).__name__}; real numbers and arrays of them are wanted."
+            f"The parameter `{name}` is a {_shown(value)}; numbers in single or double precision and arrays of them "
+            f"are wanted."
         ) from None
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise DeclarationError(
@@ -171,6 +172,10 @@ def _to_array(name: str, value: Any) -> jax.Array:
             f"The parameter `{name}` has dtype {array.dtype}, whose rounding hides what is tested. Test in float32."
         )
     return array
+
+
+def _shown(value: Any) -> str:
+    return f"{value.dtype} array" if isinstance(value, np.ndarray | np.generic) else type(value).__name__
 
 
 def _size(array: jax.Array) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import RunError
+from ..units import to_name
 from ._objective import Objective
 from ._uncertainty import Quadratic, to_quadratic
 
@@ -46,7 +47,8 @@ class Inversion:
         return xr.Dataset(data, dict(iteration=np.arange(len(self.losses))))
 
     def to_xarray(self) -> xr.Dataset:
-        """The parameters by name, with the coordinates of those that were given as DataArrays."""
+        """The parameters by name, with the coordinates of those that were given as DataArrays; a start for another
+        search, quantities among them (until they are written to a file, where a unit is a name)."""
         space = self.objective.space
         parts = zip(space.leaves, space.split(self.vector), strict=True)
         return self._dataset([leaf.to_parameter(part) for leaf, part in parts])
@@ -106,7 +108,8 @@ class Inversion:
     def _dataset(self, arrays: list[Any]) -> xr.Dataset:
         found = {}
         for leaf, array in zip(self.objective.space.leaves, arrays, strict=True):
-            attrs = {} if leaf.units is None else {"units": leaf.units}
+            units = leaf.units if leaf.unit is None else to_name(leaf.unit)
+            attrs = {} if units is None else {"units": units}
             found[leaf.name] = xr.DataArray(np.asarray(array), leaf.coords, leaf.dims, attrs=attrs)
         return xr.Dataset(found)
 

@@ -17,6 +17,7 @@ from .._losses import takes
 from ..errors import DeclarationError
 from ._bounds import Bounds
 from ._flat import Flatness
+from ._frame import is_positive
 from ._inversion import Inversion
 from ._methods import AbstractMethod, Report, relative, to_method
 from ._names import by_name
@@ -131,7 +132,7 @@ def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: An
         raise DeclarationError(f"max_iterations= is a whole number of at least 1, got {iterations!r}.")
     if tolerance is None:
         tolerance = space.rounding**0.6
-    if isinstance(tolerance, bool | str) or not 0 < tolerance < 1:
+    if not is_positive(tolerance) or not tolerance < 1:
         raise DeclarationError(f"tolerance= is a number between 0 and 1, got {tolerance!r}. Take 1e-8.")
     return _Limits(int(iterations), float(tolerance))
 
@@ -198,7 +199,14 @@ class _Watch:
             print(f"\riteration {iteration}: loss {loss:.6g}, gradient {steep:.3g}   ", end="", file=sys.stderr)
         if self.callback is None:
             return False
-        return bool(self.callback(Iterate(iteration, loss, steep, self.space.parameters(report.vector))))
+        answer = self.callback(Iterate(iteration, loss, steep, self.space.parameters(report.vector)))
+        try:
+            return bool(answer)
+        except (TypeError, ValueError) as error:
+            raise DeclarationError(
+                f"callback= returns True to end the search and nothing to go on; got a {type(answer).__name__}, which "
+                f"is neither true nor false."
+            ) from error
 
     def close(self) -> None:
         if self.shows:

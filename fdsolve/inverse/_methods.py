@@ -104,6 +104,11 @@ class Optimistix(AbstractMethod):
         options = {}
         try:
             state = first(options)
+        except KeyError as error:
+            raise DeclarationError(
+                f"{self.name} wants options[{error.args[0]!r}], which fd.invert does not give. Take another solver, as "
+                f"optimistix.BFGS(rtol=1e-6, atol=1e-6), and bounds= for limits."
+            ) from error
         except TypeError as error:  # a derivative of the user's own, in reverse alone
             if "custom_vjp" not in str(error):
                 raise
@@ -117,9 +122,14 @@ class Optimistix(AbstractMethod):
             loss, slope = _seen(state, function, v)
             return v, state, ended, loss / unit, jnp.linalg.norm(slope) / unit
 
-        held = [vector, state, math.inf]
+        held, unseen = [vector, state, math.inf], not _is_known(state)
 
         def advance(subset: Any) -> Report:
+            nonlocal unseen
+            if unseen:  # the solver steps at once, and others look at the start first
+                loss, slope = jax.jit(jax.value_and_grad(lambda v: _loss(value(v))))(vector)
+                unseen = False
+                return Report(vector, float(loss) / unit, float(jnp.linalg.norm(slope)) / unit, True)
             with jax.numpy_dtype_promotion("standard"):
                 v, state, ended, loss, steep = step(held[0], held[1])
             moved = not bool(jnp.array_equal(v, held[0])) or held[2] == math.inf
@@ -182,6 +192,14 @@ def _seen(state: Any, function: Any, vector: jax.Array) -> tuple[jax.Array, jax.
     return jax.value_and_grad(lambda v: _loss(function(v, None)[0]))(vector)
 
 
+def _is_known(state: Any) -> bool:
+    """Whether a solver keeps what the function is at the accepted point: it then looks there in its first step."""
+    info = load("optimistix", "fd.invert").FunctionInfo
+    kinds = (info.ResidualJac, info.EvalGrad, info.EvalGradHessian, info.EvalGradHessianInv)
+    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, kinds))
+    return any(isinstance(part, kinds) for part in parts)
+
+
 def _loss(value: jax.Array) -> jax.Array:
     return value if value.ndim == 0 else jnp.sum(value**2) / 2
 
@@ -202,16 +220,11 @@ class Optax(AbstractMethod):
         return not self.searches
 
     def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
-        optax = load("optax", "fd.invert")
-        transformation = optax.with_extra_args_support(self.make())
+        transformation = load("optax", "fd.invert").with_extra_args_support(self.make())
 
         @jax.jit
         def step(v: jax.Array, state: Any, subset: Any, unit: Any) -> Any:
-            loss = lambda w: objective.loss(w, subset) / unit  # noqa: E731
-            evaluate = optax.value_and_grad_from_state(loss) if self.searches else None
-            value, slope = evaluate(v, state=state) if evaluate else jax.value_and_grad(loss)(v)
-            change, state = transformation.update(slope, state, v, value=value, grad=slope, value_fn=loss)
-            return optax.apply_updates(v, change), state, value, jnp.linalg.norm(slope)
+            return _descend(transformation, self.searches, lambda w: objective.loss(w, subset) / unit, v, state)
 
         held = [vector, transformation.init(vector), 1.0, True]
 
@@ -226,6 +239,15 @@ class Optax(AbstractMethod):
             return found
 
         return advance
+
+
+def _descend(transformation: Any, searches: bool, loss: Callable[[Any], Any], v: jax.Array, state: Any) -> Any:
+    """The next vector and state; the loss and its gradient's norm here."""
+    optax = load("optax", "fd.invert")
+    evaluate = optax.value_and_grad_from_state(loss) if searches else None
+    value, slope = evaluate(v, state=state) if evaluate else jax.value_and_grad(loss)(v)
+    change, state = transformation.update(slope, state, v, value=value, grad=slope, value_fn=loss)
+    return optax.apply_updates(v, change), state, value, jnp.linalg.norm(slope)
 
 
 def _gauss_newton(name: str) -> Callable[[int], Any]:
@@ -322,11 +344,23 @@ def _choose(given: Any, objective: Objective, subsets: bool) -> AbstractMethod:
     )
 
 
-def _searches_lines(transformation: Any) -> bool:
-    """Whether the state of a transformation keeps a value, as those with a line search do."""
-    state = transformation.init(jnp.zeros(1))
-    paths = jax.tree_util.tree_flatten_with_path(state)[0]
-    return any(getattr(key, "name", None) == "value" for path, _ in paths for key in path)
+def _searches_lines(given: Any) -> bool:
+    """Whether the state of a transformation keeps a value, as those with a line search do; tries one step of it."""
+    transformation, vector = load("optax", "fd.invert").with_extra_args_support(given), jnp.ones(1)
+    try:
+        with jax.numpy_dtype_promotion("standard"):
+            state = transformation.init(vector)
+            paths = jax.tree_util.tree_flatten_with_path(state)[0]
+            searches = any(getattr(key, "name", None) == "value" for path, _ in paths for key in path)
+            jax.eval_shape(lambda v, kept: _descend(transformation, searches, lambda w: w @ w, v, kept), vector, state)
+    except Exception as error:  # of whatever kind, it is about the transformation
+        why = str(error).strip().partition("\n")[0].rstrip(".")
+        raise DeclarationError(
+            f"method=: this transformation of optax takes no step of a vector of free variables, which is what "
+            f"fd.invert moves: {why}. A line search wants store_grad=True; what goes by names of parameters, keeps two "
+            f"sets of them or calls the loss in ways of its own does not serve."
+        ) from error
+    return searches
 
 
 def relative(a: jax.Array, b: jax.Array) -> float:

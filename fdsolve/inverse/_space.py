@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..units import in_words, is_quantity, name_of, plain, to_magnitudes, to_name, units_of, with_unit
+from ..units import UnitName, in_words, is_quantity, name_of, plain, to_magnitudes, to_name, units_of, with_unit
 from ._frame import Labels
 from ._names import is_leaf, named_leaves
 from ._transforms import AbstractTransform, Identity, inside, within
@@ -22,7 +22,7 @@ NEAR = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """One named array of parameters, in its `unit` where it was given as a quantity, with its transform and its size in
+    """One named array of parameters, in its `unit` where it is a quantity, with its transform and its size in
     free variables. `units` is the name of its unit, as a quantity or a DataArray says it; None where it has none."""
 
     name: str
@@ -138,7 +138,7 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
         )
     leaves = []
     for name, value in named.items():
-        array, unit = _to_array(name, plain(value)), value.unit if is_quantity(value) else None
+        array, unit = _to_array(name, plain(value)), _unit_of(value)
         units = units_of(value) if unit is None else name_of(unit)
         dims, coords = _dims(name, value, array)
         chosen = maps.get(name, Identity())
@@ -156,6 +156,14 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
             scale = size if size > 0 else 1.0
         leaves.append(Leaf(name, array, chosen, dims, coords, scale, isinstance(value, xr.DataArray), unit, units))
     return Space(tuple(leaves), structure)
+
+
+def _unit_of(value: Any) -> Any:
+    """The unit of a quantity, or of a DataArray that was one, as `Inversion.to_xarray` gives it; None of others."""
+    if is_quantity(value):
+        return value.unit
+    units = units_of(value)
+    return units.unit if isinstance(units, UnitName) else None
 
 
 def _in_unit(bounds: Any, units: str | None, name: str) -> Any:
@@ -198,7 +206,7 @@ def _to_array(name: str, value: Any) -> np.ndarray:
         raise DeclarationError(
             f"The parameter `{name}` is an integer, {value!r}, and has no derivative. Write {name}={float(value)}."
         )
-    if array.dtype.kind != "f" and not jnp.issubdtype(array.dtype, jnp.floating):
+    if not jnp.issubdtype(array.dtype, jnp.floating) or array.dtype.itemsize > 8:
         raise DeclarationError(
             f"The parameter `{name}` has dtype {array.dtype}; a real floating dtype is wanted. Convert it with "
             f".astype(float), or close the loss over what is not to be found."

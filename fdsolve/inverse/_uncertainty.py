@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, RunError
+from ._frame import is_positive
 from ._objective import Objective
 from ._transforms import Logistic, Softplus
 
@@ -63,7 +64,7 @@ class Quadratic:
     def variance(self, noise: Any) -> float:
         """σ² of the residuals: given by its root, or estimated."""
         if noise is not None:
-            if isinstance(noise, bool | str) or not np.isfinite(noise) or not noise > 0:
+            if not is_positive(noise):
                 raise DeclarationError(f"noise= is a standard deviation, a positive number, got {noise!r}.")
             return float(noise) ** 2
         used = float(np.sum(self._free_inverse * self.data.T))

@@ -119,7 +119,7 @@ def test_parameters_without_entries_are_left_out():
     [
         (dict(x=np.ones(2, np.float16)), "`x` has dtype float16, whose rounding hides what is tested. Test in float32"),
         (dict(x=jnp.ones(2, jnp.bfloat16)), "`x` has dtype bfloat16"),
-        (dict(x="much"), "`x` is a str; real numbers"),
+        (dict(x="much"), "`x` is a str; numbers in single"),
         (dict(x=np.zeros(0)), "There are no parameters"),
         ({"x": 1.0, 3: 2.0}, "different types.*Name all of them by strings"),
     ],

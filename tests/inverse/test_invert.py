@@ -38,6 +38,21 @@ def test_each_method_finds_the_least_loss(method):
     assert found.loss < 1e-5 and found.history.loss[0] > 1 and found.history.loss.min() == found.loss
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        optimistix.NelderMead(1e-3, 1e-3),
+        optimistix.OptaxMinimiser(optax.sgd(0.1), 1e-3, 1e-3),
+        optimistix.BFGS(1e-3, 1e-3),
+    ],
+)
+def test_the_history_begins_at_the_start(method):
+    found = fd.invert(lambda p: jnp.sum((p["a"] - jnp.arange(3.0)) ** 2), dict(a=np.ones(3)), method=method)
+    np.testing.assert_allclose(found.history.loss[0], 2.0)
+    np.testing.assert_allclose(found.history.gradient_norm[0], 8**0.5)
+    assert found.history.loss[1] < 2.0
+
+
 def test_the_default_is_said_and_covariance_is_that_of_linear_regression():
     matrix = np.stack([np.ones(12), X, X**2], 1)
     values = matrix @ [1.0, 2.0, 3.0] + 0.1 * np.random.default_rng(1).standard_normal(12)
@@ -107,7 +122,7 @@ def test_each_subset_may_depend_on_other_parameters():
     )
     np.testing.assert_allclose([found.parameters["a"], found.parameters["b"]], 2.0, rtol=1e-6)
     with pytest.raises(fd.DeclarationError, match="In no subset does the loss depend on `b`"):
-        fd.invert(lambda p, k: p["a"] * k - 1.0, dict(a=1.0, b=1.0), subsets=2)
+        fd.invert(lambda p, k: p["a"] * k.astype(float) - 1.0, dict(a=1.0, b=1.0), subsets=2)
 
 
 def test_regularisation_on_a_grid_is_the_integral():

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import optimistix
 import pytest
 import xarray as xr
 
@@ -47,6 +49,12 @@ WRONG = [
     (residuals, START, dict(regularise=lambda p: "much"), "regularise= returns a str"),
     (residuals, START, dict(regularise=lambda p: np.sin(p["size"])), "regularise= turns its parameters into NumPy"),
     (residuals, START, dict(regularise=lambda p, k: p["size"]), "regularise= takes one argument"),
+    (residuals, START, dict(tolerance=np.array([1e-3])), "tolerance= is a number between 0 and 1"),
+    (residuals, START, dict(tolerance=1 + 1j), "tolerance= is a number between 0 and 1"),
+    (residuals, START, dict(seed=-1), "seed= is a whole number, 0 or more"),
+    (residuals, START, dict(callback=lambda one: np.zeros(3)), "callback= returns True .* got a ndarray"),
+    (residuals, {"size": 1.0, 3: 2.0}, {}, "Name all of them by strings"),
+    (residuals, dict(START, size=np.longdouble(1)), {}, "`size` has dtype .*astype"),
     (lambda p: xr.DataArray(p["size"] * X, dims="x"), dict(size=1.0), {}, "returns a DataArray"),
     (lambda p, k: p["size"] - [X, X][k], dict(size=1.0), dict(subsets=2), "element of a list .* jnp.stack"),
     (residuals, dict(START, none=np.zeros(0)), {}, "`none` has no entries"),
@@ -65,6 +73,30 @@ WRONG = [
 def test_wrong_use_is_told(function, initial, options, message):
     with pytest.raises(fd.DeclarationError, match=message):
         fd.invert(function, initial, **options)
+
+
+METHODS = {
+    "by name": (optax.multi_transform({"a": optax.sgd(0.1)}, {"size": "a"}), "different types at key path"),
+    "no gradient kept": (
+        optax.chain(optax.sgd(1.0), optax.scale_by_backtracking_linesearch(15)),
+        "A line search wants store_grad=True",
+    ),
+    "two steps": (optax.contrib.sam(optax.sgd(0.1), optax.sgd(0.1)), "takes no step of a vector of free variables"),
+    "interval": (optimistix.GoldenSearch(1e-3, 1e-3), "GoldenSearch wants options\\['lower'\\]"),
+}
+
+
+@pytest.mark.parametrize(("method", "message"), METHODS.values(), ids=METHODS)
+def test_methods_that_do_not_serve_are_told(method, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        fd.invert(lambda p: (p["size"] - 2.0) ** 2, dict(size=1.0), method=method)
+
+
+@pytest.mark.parametrize("noise", [np.ones(3), 1j, [1.0], 0.0])
+def test_a_noise_that_is_no_number_is_told(noise):
+    found = fd.invert(lambda p: p["a"] - jnp.arange(3.0), dict(a=1.0), max_iterations=2)
+    with pytest.raises(fd.DeclarationError, match="noise= is a standard deviation"):
+        found.covariance(noise=noise)
 
 
 @pytest.mark.parametrize("options", [{}, dict(regularise=lambda p: {}["mine"])])

@@ -97,6 +97,15 @@ def test_an_inversion_finds_a_quantity(options: dict[str, Any]) -> None:
     assert found.standard_deviation(noise=1.0)["k"].attrs["units"] == "m^2/s"
 
 
+def test_a_result_in_quantities_starts_another_search() -> None:
+    data = observed(0.7)
+    misfit = lambda p: fd.misfit(fd.solve(rod(), kappa=p["k"]), data)  # noqa: E731
+    first = fd.invert(misfit, dict(k=3000 * u.cmeter**2 / S), max_iterations=1)
+    again = fd.invert(misfit, first.to_xarray().copy(deep=True))
+    assert again.converged and again.parameters["k"].unit == u.cmeter**2 / S
+    np.testing.assert_allclose(again.parameters["k"].to(M**2 / S).mantissa, 0.7, rtol=1e-6)
+
+
 def test_regularisation_and_bounds_go_by_the_name_of_a_quantity() -> None:
     misfit = lambda p: jnp.array([p["k"].mantissa - 1.0, 0.0])  # noqa: E731
     found = fd.invert(misfit, dict(k=KAPPA), regularise=fd.tikhonov(1.0, "k", order=0))
