@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -165,10 +165,10 @@ class _Subsets:
         return jnp.asarray(0, jnp.int32) if self.number is not None else self.key
 
     @property
-    def examples(self) -> Sequence[Any]:
-        """All there are; of keys, which have no end, a few."""
+    def examples(self) -> Any:
+        """A sequence of all there are; of keys, which have no end, a few."""
         if self.number is not None:
-            return [jnp.asarray(k, jnp.int32) for k in range(self.number)]
+            return np.arange(self.number, dtype=np.int32)
         return [None] if self.key is None else [self.key, *(self._key(count) for count in range(KEYS))]
 
     def stream(self) -> Iterator[Any]:
@@ -304,7 +304,8 @@ class _Search:
             return still, True
         if still and crept:
             steep = last.gradient_norm * self.objective.unit
-            return f"steps are too short while the gradient is {steep:.2g}; take longer ones", False
+            longer = "; take longer ones" if self.method.takes_subsets else ""  # others choose their length themselves
+            return f"steps are too short while the gradient is {steep:.2g}{longer}", False
         since = next(k for k, one in enumerate(reversed(reports)) if one is best)
         if since >= self.method.patience:
             # The gradient is held against that at the start, for residuals as small as these.

@@ -1,6 +1,6 @@
 """What is minimised: a loss, or residuals, of the parameters, with terms of regularisation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -163,9 +163,7 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
     return replace(found, compiled=jax.jit(found.linearise)) if found.is_least_squares else found
 
 
-def check_start(
-    objective: Objective, vector: jax.Array, subsets: Sequence[Any], dense: bool
-) -> tuple[float, np.ndarray]:
+def check_start(objective: Objective, vector: jax.Array, subsets: Any, dense: bool) -> tuple[float, np.ndarray]:
     """The loss at the start with all terms, and its gradient; refuses nan, and parameters on which nothing depends.
 
     They are those of the first of `subsets`; the others are looked at where that one depends on less. `dense`: the
@@ -207,9 +205,7 @@ def _by_matrices(objective: Objective) -> tuple[Callable[..., Any], Callable[...
     return own, prior
 
 
-def _check_gradient(
-    objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subsets: Sequence[Any]
-) -> None:
+def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: jax.Array, subsets: Any) -> None:
     """Each parameter must have a finite derivative, and count: a zero here and nearby is none."""
     space = objective.space
     silent = []
