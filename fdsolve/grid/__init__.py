@@ -7,4 +7,6 @@ from ._grid import Grid as Grid
 from ._metric import Pole as Pole
 from ._metric import find_pole as find_pole
 from ._metric import scaling_axes as scaling_axes
+from ._noted import note_grid as note_grid
+from ._noted import noting_grids as noting_grids
 from ._time import Time as Time

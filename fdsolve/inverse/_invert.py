@@ -72,9 +72,9 @@ def invert(
             one bound, `Logistic` for two. What lies at a bound starts 0.02 of the transform's size inside.
         transform: an object by parameter: dict(kappa=fd.inverse.Exponential()).
         regularise: `fd.tikhonov(...)`, `fd.total_variation(...)`, functions of the parameters, or a list of those.
-        grid: that of the fields the loss solves for, whose order of axes DataArrays take; by default the grid that
-            `regularise` names. Without one DataArrays stay as they are, and those with two axes of one size, whose
-            order nothing would tell, are refused.
+        grid: that of the fields the loss solves for, whose order of axes DataArrays take; by default the one that
+            `regularise` names, or on which the loss is seen to solve something. Without one DataArrays stay as they
+            are, with a warning where two axes have one size, so that nothing would tell a wrong order.
         subsets: a number n: the function gets k of 0 … n − 1, each once a round, shuffled by `seed`; or a
             `jax.random.key(...)`: it gets a new key at each iteration.
         max_iterations: how many; by method.
@@ -97,9 +97,15 @@ def invert(
     0.6931 True
     """
     try:
-        space = to_space(in_order(by_name(initial), grid, regularise), bounds, transform)
+        order, initial = _Subsets.of(subsets, seed), by_name(initial)
+
+        def trial() -> Any:
+            space = to_space(initial, None, None)
+            given = () if order.example is None else (order.example,)
+            return jax.eval_shape(loss_or_misfit, space.parameters(space.start()), *given)
+
+        space = to_space(in_order(initial, grid, regularise, trial), bounds, transform)
         vector = space.start()
-        order = _Subsets.of(subsets, seed)
         terms = to_terms(regularise, space.parameters(vector), space.labels)
         objective = to_objective(loss_or_misfit, space, terms, order.example)
         chosen = to_method(method, objective, subsets is not None)

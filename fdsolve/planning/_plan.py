@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, FdsolveWarning
+from ..grid import note_grid
 from ..pictures import draw_regions
 from ..region import Box, Points
 from ..schemes import RK4, AbstractStepper
@@ -151,6 +152,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     save, listening = split_saves(save)
     streamed, save = (save, save.save) if isinstance(save, Stream) else (None, save)
     problem = _snapshot(fields, parameters, solver)
+    note_grid(problem.scope.grid)
     phases, of_level = make_phases(problem)
     compiled = compile_phases(problem, phases, of_level, staged=stepper is not None and stepper.at_levels)
     rated = list(dict.fromkeys(piece.field for pieces in compiled.phases for piece in pieces.rates))

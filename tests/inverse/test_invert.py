@@ -178,11 +178,14 @@ def test_a_labelled_parameter_reaches_the_solve_in_the_order_of_its_grid():
     data = fd.solve(u, k=true)["u"]
     residuals = lambda p: fd.solve(u, k=p["k"])["u"] - data  # noqa: E731
     start = dict(k=xr.ones_like(true))
-    found = fd.invert(residuals, start, grid=u.grid)
-    np.testing.assert_allclose(found.to_xarray().k.transpose("y", "x"), true, atol=1e-6)
-    np.testing.assert_allclose(fd.solve(u, k=found.parameters["k"])["u"], data, atol=1e-6)
-    with pytest.raises(fd.DeclarationError, match=r"`k` has the axes y, x, some of one size.*grid=u\.grid"):
-        fd.invert(residuals, start)
+    for options in (dict(grid=u.grid), {}):
+        found = fd.invert(residuals, start, **options)
+        np.testing.assert_allclose(found.to_xarray().k.transpose("y", "x"), true, atol=1e-6)
+        np.testing.assert_allclose(fd.solve(u, k=found.parameters["k"])["u"], data, atol=1e-6)
+    solve = jax.jit(lambda k: fd.solve(u, k=k)["u"])
+    solve(jnp.ones((5, 5)))  # another one is not planned again, and not seen
+    with pytest.warns(fd.FdsolveWarning, match=r"`k` has the axes y, x, some of one size.*grid=u\.grid"):
+        fd.invert(lambda p: solve(p["k"]) - data, start)
     again = fd.invert(residuals, fd.invert(residuals, dict(k=np.ones((5, 5))), max_iterations=1).to_xarray())
     np.testing.assert_allclose(again.parameters["k"], true.values.T, atol=1e-6)
 
