@@ -48,6 +48,8 @@ def test_a_rule_that_is_its_slope_leaves_nothing() -> None:
         lambda u, v, w, k: v + jnp.sin(k) * (u - 2 * v + w),
         lambda u, v, w, k: v + k * jnp.where(v > 0, u - w, w - u),
         lambda u, v, w, k: u + w + k * v,
+        lambda u, v, w, k: v + (k + jnp.where(k > 0, 1.0, 2.0)) * (u - 2 * v + w),
+        lambda u, v, w, k: v + (k + jnp.floor(k)) * (u - 2 * v + w),
     ],
 )
 def test_other_rules_are_not_split(function: Any) -> None:

@@ -11,7 +11,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...stencil import CALLS, SAME, Operand, StateRead, Traced, WholeRead, bind_equation, follow, inner_of, make_traced
+from ...stencil import (
+    AFFINE,
+    CALLS,
+    CONSTANT,
+    SAME,
+    Operand,
+    StateRead,
+    Traced,
+    WholeRead,
+    bind_equation,
+    follow,
+    inner_of,
+    make_traced,
+    output_degrees,
+)
 
 LEAST = 3
 """Reads of a slope; what reads fewer is as soon multiplied by the cotangent itself."""
@@ -30,7 +44,9 @@ def split_by(rule: Traced, number: WholeRead) -> Slope | None:
     """A rule by one of its numbers; None where it is not of this form, or not worth it."""
     place = rule.operands.index(number)
     avals = [v.aval for v in rule.jaxpr.invars]
-    if not rule.affine or avals[place].dtype != rule.dtype or avals[place].shape != ():
+    degrees = [CONSTANT] * len(rule.jaxpr.constvars) + [AFFINE if one == number else CONSTANT for one in rule.operands]
+    straight = rule.affine and output_degrees(rule.jaxpr, degrees) == [AFFINE]
+    if not straight or avals[place].dtype != rule.dtype or avals[place].shape != ():
         return None
 
     def along(*values: Any) -> Any:
