@@ -22,11 +22,11 @@ def in_order(initial: Any, grid: Any, regularise: Any, trial: Callable[[], Any])
     """
     if grid is not None and not isinstance(grid, Grid):
         raise DeclarationError(f"grid= takes the grid of what the loss solves, as u.grid; got {grid!r}.")
-    leaves = jax.tree.leaves(initial, is_leaf=is_leaf)
-    if not any(isinstance(one, xr.DataArray) and one.ndim > 1 for one in leaves):
+    leaves = named_leaves(initial)
+    if not any(isinstance(one, xr.DataArray) and one.ndim > 1 for one in leaves.values()):
         return initial
     grids = [grid] if grid is not None else _grids_of(regularise) or _grids_in(trial)
-    alone = next(iter(named_leaves(initial)), "")
+    alone = next(iter(leaves), "")
 
     def ordered(path: Any, value: Any) -> Any:
         return _ordered(path_name(path) if path else alone, value, grids) if isinstance(value, xr.DataArray) else value
