@@ -103,17 +103,18 @@ def _in_a_plane(num: int, kernel: str, wave: bool = False) -> Callable[..., Any]
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
-def _in_space(num: int, kernel: str, wave: bool = False) -> Callable[..., Any]:
-    """The same in three dimensions."""
-    u = _plain_field({name: fd.Axis(0.0, SPACE_NUM - 1.0, num=min(num, SPACE_NUM)) for name in "xyz"}, wave)
+def _in_space(num: int, kernel: str, wave: bool = False, medium: bool = False) -> Callable[..., Any]:
+    """The same in three dimensions; by the coefficient at every point of a `medium`."""
+    u = _plain_field({name: fd.Axis(0.0, SPACE_NUM - 1.0, num=min(num, SPACE_NUM)) for name in "xyz"}, wave, medium)
     u[[0, 1] if wave else 0] = lambda x, y, z: jnp.sin(0.1 * x) * jnp.cos(0.2 * y) * jnp.cos(0.1 * z)
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
-def _plain_field(axes: dict[str, fd.Axis], wave: bool) -> fd.Field:
+def _plain_field(axes: dict[str, fd.Axis], wave: bool, medium: bool = False) -> fd.Field:
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(STEPS), num=STEPS + 1), **axes))
     u[...] = lambda u, kappa, dt: (
-        (2 * u["t-1"] - u["t-2"] if wave else u["t-1"]) + dt * kappa * fd.schemes.laplacian(u, at="t-1")
+        (2 * u["t-1"] - u["t-2"] if wave else u["t-1"])
+        + dt * (kappa[...] if medium else kappa) * fd.schemes.laplacian(u, at="t-1")
     )
     for name in axes:
         u[{name: [0, -1]}] = 0.0
@@ -150,6 +151,7 @@ def rows(settings: Settings, num: int) -> list[Row]:
     conductivity = jnp.asarray(0.1 + 0.1 * uniform(size=(num, num)), jnp.float32)
     wavelet = jnp.asarray(uniform(size=STEPS + 1), jnp.float32)
     space = min(num, SPACE_NUM)
+    in_space = jnp.asarray(0.05 + 0.1 * uniform(size=(space,) * 3), jnp.float32)
     problems = (
         ("Burgers, by ν", _burgers, jnp.float32(0.05)),
         ("heat, by κ(x, y)", _medium, conductivity),
@@ -160,6 +162,7 @@ def rows(settings: Settings, num: int) -> list[Row]:
         ("wave, by c²", partial(_in_a_plane, wave=True), jnp.float32(0.1)),
         (f"heat, {space}³, by κ", _in_space, jnp.float32(0.1)),
         (f"wave, {space}³, by c²", partial(_in_space, wave=True), jnp.float32(0.1)),
+        (f"wave, {space}³, by c² at every point", partial(_in_space, wave=True, medium=True), in_space),
         (f"heat, {num}² points in a line, by κ", _on_a_line, jnp.float32(0.2)),
         (f"wave, {num}² points in a line, by c²", partial(_on_a_line, wave=True), jnp.float32(0.2)),
     )
