@@ -61,7 +61,7 @@ def find_speed(book: Any, last: Phase, stretch: Stretch, operands: "_Operands") 
     A matrix of a sample point's rules, at the wavenumber k, has eigenvalues iω; its spectral radius is found by
     repeated squaring, which gradients go through. NumPy's arrays where no value is traced: nothing is compiled.
     """
-    best: Any = None
+    speeds: list[Any] = []
     with jax.numpy_dtype_promotion("standard"):  # real weights meet complex waves
         for spans, points in _samples(book, last, stretch):
             weights = _all_weights(book, operands, spans, points, stretch)
@@ -71,19 +71,14 @@ def find_speed(book: Any, last: Phase, stretch: Stretch, operands: "_Operands") 
                 _check_waves(stretch, found)
             slow, fast = (_speeds(xp, one, points, operands, stretch, bool(_rated(spans))) for one in found)
             # ω of 2k was divided by k: to k → 0, differences being even in k.
-            speeds = (4 * slow - fast / 2) / 3
-            found = largest(speeds) if isinstance(speeds, Tracer) else np.max(speeds)
-            best = found if best is None else _larger(best, found)
-    if best is None:
+            speeds.append((4 * slow - fast / 2) / 3)
+    if not speeds:
         raise PlanningError(
             f"{stretch.label}: no rule takes derivatives along axis `{stretch.axis}` in the layer; there are no waves "
             f"to absorb. Drop it, or take Dirichlet(0.0)."
         )
-    return best
-
-
-def _larger(a: Any, b: Any) -> Any:
-    return largest(jnp.stack([a, b])) if isinstance(a, Tracer) or isinstance(b, Tracer) else max(a, b)
+    traced = any(isinstance(one, Tracer) for one in speeds)
+    return largest(jnp.concatenate(speeds)) if traced else np.max(np.concatenate(speeds))
 
 
 def _samples(book: Any, last: Phase, stretch: Stretch) -> list[tuple[dict[str, tuple[Span, ...]], np.ndarray]]:

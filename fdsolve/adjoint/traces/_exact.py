@@ -57,7 +57,8 @@ class SnAp(AbstractMethod):
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         places, dtype = entries_of(update, own), update.packing.dtype
-        first, begun = first_pattern(update, places), start_pattern(update, places)
+        begun = start_pattern(update, places)
+        first = step_pattern(update, places) | begun
         onward = state_pattern(update)
         steps = int(self.n)
         kept = reach(first, onward, steps) | reach(begun, onward, steps + 1)  # the first state lies a step before
@@ -92,7 +93,12 @@ class SnAp(AbstractMethod):
 
 def first_pattern(update: Update, places: np.ndarray) -> np.ndarray:
     """(N, own): which numbers of the next state, or of the first one, depend on which entries of parameters."""
-    return find_pattern(update, update.step, THETA, places, "∂u'/∂θ") | start_pattern(update, places)
+    return step_pattern(update, places) | start_pattern(update, places)
+
+
+def step_pattern(update: Update, places: np.ndarray) -> np.ndarray:
+    """(N, own): which numbers of the next state depend on which entries of parameters."""
+    return find_pattern(update, update.step, THETA, places, "∂u'/∂θ")
 
 
 def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
