@@ -11,7 +11,7 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels import get
-from fdsolve.kernels.native import _derivative, _nested, _objects, _pull, _slabs
+from fdsolve.kernels.native import _derivative, _launch, _nested, _objects, _pull, _slabs
 from fdsolve.kernels.native._derivative import march, why_not
 from fdsolve.kernels.native._march import Tiling, pulled_of
 from fdsolve.kernels.native._operands import Pull
@@ -219,6 +219,24 @@ def test_forth_and_back_at_once_give_the_same_gradient(
     for block in (2, 3, 6):
         agree(*by_blocks(case, block))
     assert slabs_used and set(slabs_used) == {1}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("along") and name != "on a line"])
+def test_states_kept_in_large_pages_from_the_start(
+    name: str, portable_forbidden: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for where arrays are large: the march begins when they are there, and writes into them."""
+    asked, ask = [], _launch.fresh_before
+
+    def count(like: Any, *given: Any) -> Any:
+        asked.append(len(like))
+        return ask(like, *given)
+
+    monkeypatch.setattr(_slabs, "SMALL", 2**30)
+    monkeypatch.setattr(_launch, "LARGE", 1)
+    monkeypatch.setattr(_launch, "fresh_before", count)
+    agree(*by_blocks(CASES[name](), 3))
+    assert asked and all(asked)
 
 
 @pytest.mark.parametrize("high", [1, _slabs.HIGH])
