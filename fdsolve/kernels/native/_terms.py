@@ -25,6 +25,8 @@ from ._weights import PRODUCT, TARGET, Weights, adds_up
 Known = Mapping[Operand, Any]
 Part = Callable[[Known], Any]
 """A summand, of the values of operands by what they are."""
+MOST_READ = 8
+"""Entries that are read again sooner than what is computed from them is written down and read."""
 
 
 def adjoint_names(name: str, kept: int) -> tuple[str, ...]:
@@ -234,11 +236,12 @@ class Terms:
         return StateRead(f"{array} adjoint", 0, back)
 
     def _is_worth_leaving(self, term: Term) -> bool:
-        """Whether a derivative reads several entries that no other derivative of the rule reads: it is rather left by
-        the march, which has them at hand."""
+        """Whether a derivative reads many entries, or some that only the march has, and no other derivative of the rule
+        reads them: it is rather left by the march, which has them at hand."""
         rule = self.rules[term.operation]
         reads = [one for one in self.weights.pull(rule, term.operand).operands if isinstance(one, StateRead)]
-        return rule.affine and len(reads) > 1
+        here = any(one.level == 0 for one in reads)
+        return rule.affine and len(reads) > (1 if here else MOST_READ)
 
     def _is_large(self, operation: Operation) -> bool:
         """Whether an operation does much of its array; what is done beside walls is not worth an array."""

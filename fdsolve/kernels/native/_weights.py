@@ -20,7 +20,7 @@ TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
 PRODUCT = WholeRead("product")
 """Stands for the product that derivatives of a rule share."""
-_LEAST_SHARED = 6
+_LEAST_SHARED = 8
 """Derivatives that share a product; for fewer it is not worth an array."""
 
 
