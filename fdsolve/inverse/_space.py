@@ -99,7 +99,9 @@ class Space:
                     f"finite. Start inside its range, or leave the transform out."
                 )
             again = np.asarray(leaf.to_parameter(jnp.asarray(part, self.dtype)), float)
-            size = float(np.max(np.abs(leaf.value), initial=0.0))
+            further = np.asarray(leaf.to_parameter(jnp.asarray(part + 1.0, self.dtype)), float) - again
+            sizes = np.abs([*np.ravel(leaf.value), *np.ravel(further)])  # zero has the scale of its transform
+            size = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
             if not np.allclose(again, leaf.value, rtol=NEAR, atol=NEAR * size):
                 raise DeclarationError(
                     f"The transform of `{leaf.name}` does not invert itself: back and forth its initial value is "

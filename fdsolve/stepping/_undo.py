@@ -45,6 +45,8 @@ def describe_adjoint(
         return adjoint.describe(count, state_bytes)
     found = [_way_back(structure, segment, axes, adjoint) for segment in structure.segments]
     ways = [way for way in found if way is not None]
+    if not ways:
+        return f"{adjoint!r}: differentiates so few steps ({count}) as they are, {state_bytes * count} bytes"
     kept = max((way.bytes_kept() for way in ways), default=0)
     beside = f"; keeps {kept} bytes at every step beside what is lost, {kept * count} in all" if kept else ""
     return adjoint.describe(count, state_bytes) + beside

@@ -221,6 +221,16 @@ def test_the_plan_says_what_is_kept() -> None:
         fd.plan(layer, adjoint=fd.adjoint.Reversible(memory=300), **options)
 
 
+def test_few_steps_are_differentiated_as_they_are() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=4), x=fd.Axis(0.0, 1.0, num=9)))
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u))
+    u[0] = 1.0
+    u[dict(x=[0, -1])] = 0.0
+    options = dict(stepper=fd.schemes.RK4(), save=fd.final(), adjoint=fd.adjoint.Reversible())
+    shown = str(fd.plan(u, k=0.1, **options))
+    assert "differentiates so few steps (3) as they are" in shown and "undoes" not in shown
+
+
 def test_layers_under_steppers_are_kept_whole() -> None:
     options = dict(stepper=fd.schemes.StormerVerlet(), save=fd.final(), c=1.0, s=1.0, a=1.0)
     with pytest.raises(fd.PlanningError, match=r"absorbing layer, and the stages of StormerVerlet.*layer='saved'"):

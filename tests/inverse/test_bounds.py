@@ -93,3 +93,10 @@ def test_a_result_at_a_bound_starts_another_search(bounds: Any, method: str) -> 
     back = fd.invert(lambda p: p["a"] - 1.5, dict(a=np.full(2, bounds[0])), bounds=bounds, method=method)
     assert back.converged
     np.testing.assert_allclose(back.parameters["a"], 1.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bounds", [(-0.3, 0.4), (-7.5, 0.2), (-1.0, 5.3), (-0.9, 7.6), (-1e-3, 7e-4), (-1.0, None)])
+def test_zero_is_a_start_within_bounds(bounds: Any) -> None:
+    """Back and forth through the transform it is a rounding error of the bounds' own size."""
+    found = fd.invert(lambda p: p["m"] - np.array([1e-4, 2e-4]), dict(m=np.zeros(2)), bounds=dict(m=bounds))
+    np.testing.assert_allclose(found.parameters["m"], [1e-4, 2e-4], rtol=1e-5)

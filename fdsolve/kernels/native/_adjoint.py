@@ -81,6 +81,13 @@ class _Transpose:
         self.source, self.axes, self.cutter = program, axes, Cutter(program)
         self.terms = Terms(program, axes, moving, beside)
         self.kept, self.here = self.terms.kept, self.terms.here
+        self.layered = any(
+            self.cutter.are_many(one, self.terms.readers(one, k + 1), {})
+            for one, levels in program.state
+            for k in range(levels)
+        )
+        if self.layered:  # sums by what is read would be as many as cells that lie over each other
+            self.terms.slopes = [None] * len(program.operations)
         if program.wraps and any(
             op.box.start[0] > 0 or op.box.stop[0] < program.arrays[0].shape[0] for op in program.operations
         ):
@@ -130,11 +137,20 @@ class _Transpose:
             names = adjoint_names(one.name, levels)
             for k, name in enumerate(names):
                 start = StateRead(names[k + 1], -1, self.here) if k + 1 < levels else None
-                cells = self.cutter.cells(one, self.terms.readers(one, k + 1), changed)
+                cells = self._cells(one, k + 1, changed)
                 _check_number(len(operations) + len(cells))
-                operations += [self.terms.operation(name, cell, start) for cell in cells]
+                for cell in cells:
+                    made = self.terms.operation(name, cell, None if cell.added else start)
+                    operations.append(replace(made, adds=cell.added))
                 arrays.append(replace(one, name=name))
         return arrays, operations
+
+    def _cells(self, one: Array, lag: int, changed: Boxes) -> list[Cell]:
+        """The cells of what entries of an array gave through reads of that lag."""
+        terms = self.terms.readers(one, lag)
+        if self.layered and self.cutter.are_many(one, terms, changed):
+            return self.cutter.layers(one, terms, changed, self.terms.same)
+        return self.cutter.cells(one, terms, changed)
 
     def _forth(self) -> Program:
         """The march's program, and the derivatives that it leaves, each where the values are at hand."""

@@ -1,8 +1,8 @@
 """Boxes of a transpose within each of which the same terms act, and the order of its operations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -12,7 +12,11 @@ from ._program import Operation, Program, Unserved
 
 MAX_CELLS = 1500
 """Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
+MANY = 500
+"""Cells of an array; where there are more, terms near edges and corners are added up direction by direction."""
 Boxes = Mapping[str, tuple[Box, ...]]
+Span = tuple[int, int]
+"""Where a part of an axis starts and stops."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,16 @@ class Term:
 
 @dataclass(frozen=True)
 class Cell:
-    """A box, and the terms that act at all its points."""
+    """A box, and the terms that act at all its points; those of a further `layer` are added to those of the first."""
 
     box: Box
     terms: tuple[Term, ...]
+    layer: int | None = None
+
+    @property
+    def added(self) -> bool:
+        """Whether its terms are added to what others gave there."""
+        return bool(self.layer)
 
 
 class Cutter:
@@ -46,9 +56,47 @@ class Cutter:
 
     def cells(self, one: Array, terms: Sequence[Term], changed: Boxes) -> list[Cell]:
         """An array cut into boxes, with the terms that act there; `changed` says where sums differ."""
+        spans = self._spans(self._whole(one), terms, changed)
+        if _count(spans) > 10 * MAX_CELLS:
+            raise Unserved("its transpose has too many pieces")
+        return merged(self._cells_of(spans, terms, changed))
+
+    def are_many(self, one: Array, terms: Sequence[Term], changed: Boxes) -> bool:
+        """Whether an array is better cut into layers."""
+        return _count(self._spans(self._whole(one), terms, changed)) > MANY
+
+    def layers(self, one: Array, terms: Sequence[Term], changed: Boxes, same: Callable[[Term], Hashable]) -> list[Cell]:
+        """An array cut into its largest cell, and those beside its faces; beside its edges and corners into fewer that
+        lie over each other: of terms along each direction, which are cut along that alone. Terms that are the `same`
+        need not be told apart.
+
+        Wide stencils and walls cut each axis at many places: cells that hold all terms would be as many as their
+        product, and those near edges and corners most of them.
+        """
+        whole = self._whole(one)
+        spans = self._spans(whole, terms, changed)
+        inner = [max(each, key=lambda span: span[1] - span[0]) for each in spans]
+        most = [[span] for span in inner]
+        found = self._cells_of(most, terms, changed)
+        for axis, each in enumerate(spans):
+            beside = [span for span in each if span != inner[axis]]
+            found += merged(self._cells_of([*most[:axis], beside, *most[axis + 1 :]], terms, changed))
+        directions = dict.fromkeys([(), *(_direction(term) for term in terms)])
+        for box in _edges(whole, inner):
+            for layer, one_way in enumerate(directions):
+                own = [term for term in terms if _direction(term) == one_way]
+                cells = merged(self._cells_of(self._spans(box, own, changed), own, changed), same)
+                found += [replace(cell, layer=layer) for cell in cells if cell.terms or not layer]
+        return found
+
+    def _whole(self, one: Array) -> Box:
         whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
         if self.program.wraps:
-            whole = Box((0, *whole.start[1:]), (self.program.arrays[0].shape[0], *whole.stop[1:]))
+            return Box((0, *whole.start[1:]), (self.program.arrays[0].shape[0], *whole.stop[1:]))
+        return whole
+
+    def _spans(self, whole: Box, terms: Sequence[Term], changed: Boxes) -> list[list[Span]]:
+        """The parts into which a box is cut along each axis where terms start or stop to act."""
         cuts = [{whole.start[axis], whole.stop[axis]} for axis in range(whole.ndim)]
         for term in terms:
             for box in self._boxes_around(term, changed):
@@ -56,9 +104,10 @@ class Cutter:
                 for axis in range(whole.ndim):
                     cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis])
                                    if whole.start[axis] < c < whole.stop[axis]}  # fmt: skip
-        if prod(len(c) - 1 for c in cuts) > 10 * MAX_CELLS:
-            raise Unserved("its transpose has too many pieces")
-        spans = [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
+        return [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
+
+    def _cells_of(self, spans: Sequence[Sequence[Span]], terms: Sequence[Term], changed: Boxes) -> list[Cell]:
+        """A cell for each choice of a span of every axis."""
         reached = [(term, self._moved(self.program.operations[term.operation].box, term.offset)) for term in terms]
         cells = []
         for sides in product(*spans):
@@ -66,7 +115,7 @@ class Cutter:
             near = [term for term, there in reached if _meets(sides, there)]
             acting = (self._acting(term, box, changed) for term in near)
             cells.append(Cell(box, tuple(term for term in acting if term is not None)))
-        return merged(cells)
+        return cells
 
     def _boxes_around(self, term: Term, changed: Boxes) -> list[Box]:
         operation = self.program.operations[term.operation]
@@ -100,7 +149,33 @@ def _meets(sides: Sequence[tuple[int, int]], box: Box) -> bool:
     return all(a < stop and start < b for (a, b), start, stop in zip(sides, box.start, box.stop, strict=True))
 
 
-def merged(cells: Sequence[Cell]) -> list[Cell]:
+def _count(spans: Sequence[Sequence[Span]]) -> int:
+    return prod(map(len, spans))
+
+
+def _direction(term: Term) -> tuple[bool, ...]:
+    """Along which axes a term reads; nothing where it reads along none."""
+    return tuple(map(bool, term.offset)) if any(term.offset) else ()
+
+
+def _edges(whole: Box, inner: Sequence[Span]) -> Iterator[Box]:
+    """What is left of a box around an inner one and what lies beside its faces: the first two axes along which a point
+    lies outside of the inner one tell the box it is in."""
+    ends = list(zip(whole.start, whole.stop, strict=True))
+    sides = [[span for span in ((low, a), (b, high)) if span[0] < span[1]]
+             for (low, high), (a, b) in zip(ends, inner, strict=True)]  # fmt: skip
+    for first, second in combinations(range(whole.ndim), 2):
+        for one, other in product(sides[first], sides[second]):
+            spans = [*inner[:second], other, *ends[second + 1 :]]
+            spans[first] = one
+            yield Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+
+
+def _itself(term: Term) -> Hashable:
+    return term
+
+
+def merged(cells: Sequence[Cell], same: Callable[[Term], Hashable] = _itself) -> list[Cell]:
     """Neighbours with the same terms as one cell, axis by axis from the last."""
     found = list(cells)
     for axis in reversed(range(found[0].box.ndim if found else 0)):
@@ -108,7 +183,7 @@ def merged(cells: Sequence[Cell]) -> list[Cell]:
         for cell in found:
             sides = tuple((a, b) for k, (a, b) in enumerate(zip(cell.box.start, cell.box.stop, strict=True))
                           if k != axis)  # fmt: skip
-            groups.setdefault((sides, cell.terms), []).append(cell)
+            groups.setdefault((sides, tuple(map(same, cell.terms))), []).append(cell)
         found = []
         for members in groups.values():
             members.sort(key=lambda cell: cell.box.start[axis])

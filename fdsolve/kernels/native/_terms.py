@@ -1,6 +1,6 @@
 """What a term of a transpose computes: the derivative of an operation by what it read, times a cotangent."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from math import prod
@@ -53,7 +53,7 @@ class Terms:
         self.values = Values(program, axes, beside)
         self.weights = Weights([_ready(op, op.rule, op.number) for op in program.operations], program.dtype)
         self.rules = self.weights.rules
-        self.slopes = [self._slope(rule) for rule in self.rules]
+        self.slopes: Sequence[Slope | None] = [self._slope(rule) for rule in self.rules]
         self.shared: dict[int, None] = {}
         self.left: dict[tuple[int, int], Operation] = {}
 
@@ -80,6 +80,15 @@ class Terms:
         """Whether an operand changes along time, the first axis of such arrays."""
         return isinstance(operand, ProfileRead) and bool(operand.axes) and operand.axes[0] not in self.axes
 
+    def same(self, term: Term) -> Hashable:
+        """What two terms have in common that give the same where both act, and share no product."""
+        number, read = term.operation, self._read_of(term)
+        operation, rule = self.program.operations[number], self.rules[number]
+        tested = operation.mask is not None or operation.predicate is not None
+        pull = self.weights.pull(rule, term.operand)
+        about = term.offset, term.later, term.complete, operation.array, number if tested else None
+        return (*about, isinstance(read, StateRead), pull.key, pull.operands)
+
     def operation(self, array: str, cell: Cell, own: StateRead | None) -> Operation:
         """The sum of a cell's terms, and of what stands there already: plain ones first, then by the number that they
         are split by, those of slopes."""
@@ -89,7 +98,7 @@ class Terms:
             slope = self.slope_of(term)
             rule = self.rules[term.operation] if slope is None else slope.rest
             if rule is not None and self._gives(term, rule):
-                parts.append(self._pulled(term, operands, rule))
+                parts.append(self._pulled(term, operands, rule, cell.layer is None))
             if slope is not None and self._gives(term, slope.slope):
                 operands[slope.number] = self.program.dtype
                 slopes.setdefault(slope.number, []).append(self._pulled(term, operands, slope.slope))
@@ -185,11 +194,12 @@ class Terms:
         closed = jax.make_jaxpr(run)(*[jax.ShapeDtypeStruct((), operands[o]) for o in order])
         return Operation(array, cell.box, make_traced(closed, order, dtype), None)
 
-    def _pulled(self, term: Term, operands: dict[Operand, Any], rule: Traced) -> Part:
-        """The weight that a read has in a rule times the cotangent of what was written, as a function of operands."""
+    def _pulled(self, term: Term, operands: dict[Operand, Any], rule: Traced, shares: bool = False) -> Part:
+        """The weight that a read has in a rule times the cotangent of what was written, as a function of operands;
+        whether it `shares` a product with others where it can."""
         operation = self.program.operations[term.operation]
         back = tuple(-o for o in term.offset)
-        weigh, named, even = self._weighed(term, back, operands, rule)
+        weigh, named, even = self._weighed(term, back, operands, rule, shares)
         tests = [self._test(operation, back, operands)]
         tests += [self._test(self.program.operations[k], back, operands) for k in term.later]
 
@@ -207,7 +217,7 @@ class Terms:
         return run
 
     def _weighed(
-        self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any], rule: Traced
+        self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any], rule: Traced, shares: bool
     ) -> tuple[Callable[..., Any], list[Operand], Operand | None]:
         """A derivative times a cotangent at the entry `back` from here, as `_taken` has it; and the operand by which
         it is multiplied, where all else is the same everywhere."""
@@ -218,7 +228,7 @@ class Terms:
             operands |= {target: self.program.dtype, left: self.program.dtype}
             return lambda a, b: a * b, [target, left], None
         pull = self.weights.pull(rule, rule.operands.index(read))
-        if not in_sum and rule is self.rules[number] and self._is_large(self.program.operations[number]):
+        if shares and not in_sum and rule is self.rules[number] and self._is_large(self.program.operations[number]):
             pull = self.weights.shared(rule, term.operand)
         stands: dict[Operand, Operand] = {TARGET: target, PRODUCT: StateRead(product_name(number), 0, back)}
         if PRODUCT in pull.operands:

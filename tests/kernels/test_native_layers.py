@@ -1,0 +1,104 @@
+"""Transposes of wide stencils between walls: near edges and corners, terms are added up direction by direction."""
+
+from collections import Counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fdsolve as fd
+from fdsolve.kernels.native import _cells
+from fdsolve.kernels.native._march import layout_of, pulled_of
+from fdsolve.kernels.native._operands import Pull
+from fdsolve.kernels.native._terms import Terms
+from fdsolve.schemes import laplacian
+
+from .native_cases import case_of
+from .test_native_adjoints import axis, grid
+
+
+def _wave(sizes: tuple[int, ...], walls: Any, periodic: bool = False, order: int = 4, steps: int = 16) -> fd.Field:
+    axes = {name: axis(num, periodic=periodic and name == "x") for name, num in zip("xyz", sizes, strict=False)}
+    u = fd.Field("u", grid(steps, 0.01, **axes))
+    u[...] = lambda u, c, a, dt: (
+        2 * u["t-1"] - u["t-2"] + dt**2 * c[...] * laplacian(u, order=order, at="t-1") + dt**2 * a * u["t-1"] ** 2
+    )
+    u[[0, 1]] = {
+        2: lambda x, y: jnp.sin(3 * x) * jnp.cos(2 * y),
+        3: lambda x, y, z: jnp.sin(3 * x) * jnp.cos(2 * y) * jnp.exp(-z),
+    }[len(sizes)]
+    for name in list(axes)[1 if periodic else 0 :]:
+        u[{name: [0, -1]}] = walls
+    return u
+
+
+def _moved_values(sizes: tuple[int, ...]) -> dict[str, Any]:
+    medium = np.random.default_rng(0).uniform(0.5, 1.5, sizes)
+    return dict(c=jnp.asarray(medium), a=jnp.float64(0.7))
+
+
+SHAPES: dict[str, tuple[tuple[int, ...], Any, bool]] = {
+    "a plane": ((17, 16), 0.1, False),
+    "space": ((13, 12, 14), 0.0, False),
+    "space around": ((12, 13, 12), fd.boundary.Robin(1.0, 0.4, 0.1), True),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_gradients_agree_with_the_portable_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, walls, periodic = SHAPES[name]
+    u, layered = _wave(sizes, walls, periodic), []
+    layers = _cells.Cutter.layers
+
+    def noted(*given: Any) -> Any:
+        layered.append(found := layers(*given))
+        return found
+
+    monkeypatch.setattr(_cells.Cutter, "layers", noted)
+    monkeypatch.setattr(_cells, "MANY", 30)
+
+    def loss(parameters: Any, kernel: str) -> Any:
+        saved = fd.solve(u, save=fd.every(7), kernel=kernel, **parameters)["u"]
+        return jnp.vdot(jnp.asarray(np.random.default_rng(1).normal(size=saved.shape)), saved)
+
+    at = _moved_values(sizes)
+    ours, theirs = (jax.jit(jax.grad(lambda p, kernel=kernel: loss(p, kernel)))(at) for kernel in ("native", "slices"))
+    assert any(cell.added for found in layered for cell in found)
+    for one in at:
+        size = np.abs(theirs[one]).max()
+        np.testing.assert_allclose(ours[one], theirs[one], rtol=0, atol=1e-13 * size)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_layers_hold_at_each_point_what_cells_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each point is in one first layer or in a cell without layers, and all its terms are found once."""
+    monkeypatch.setattr(_cells, "MAX_CELLS", 10**4)
+    sizes, walls, periodic = SHAPES[name]
+    case = case_of(_wave(sizes, walls, periodic), **_moved_values(sizes))
+    program, axes = layout_of(case.call).program, case.call.axes
+    terms, cutter, (one, _) = Terms(program, axes, ("parameter c",), True), _cells.Cutter(program), program.state[0]
+    readers = terms.readers(one, 1)
+
+    def at_points(cells: Any) -> tuple[dict[Any, Counter[Any]], Counter[Any]]:
+        found: dict[Any, Counter[Any]] = {}
+        first: Counter[Any] = Counter()
+        for cell in cells:
+            for point in np.ndindex(*cell.box.shape):
+                place = tuple(a + b for a, b in zip(cell.box.start, point, strict=True))
+                found.setdefault(place, Counter()).update(map(terms.same, cell.terms))
+                first[place] += not cell.added
+        return found, first
+
+    layers = cutter.layers(one, readers, {}, terms.same)
+    (ours, firsts), (theirs, _) = at_points(layers), at_points(cutter.cells(one, readers, {}))
+    assert ours == theirs and set(firsts.values()) == {1}
+
+
+def test_wide_stencils_in_space_are_not_cut_into_all_products() -> None:
+    sizes = (32, 32, 32)
+    case = case_of(_wave(sizes, 0.0), **_moved_values(sizes))
+    made = pulled_of(case.call, Pull(("parameter c",), beside=True))
+    assert sum(one.array == "u adjoint 0" for one in made.program.operations) < 400
+    assert any(one.adds for one in made.program.operations)
