@@ -40,6 +40,11 @@ class Box:
             tuple(min(a, b) for a, b in zip(self.stop, other.stop, strict=True)),
         )
 
+    def meets(self, other: "Box") -> bool:
+        """Whether there are points in both."""
+        sides = zip(self.start, self.stop, other.start, other.stop, strict=True)
+        return all(a < d and c < b and a < b and c < d for a, b, c, d in sides)
+
     def subtract(self, other: "Box") -> Iterator["Box"]:
         """Disjoint boxes that hold the points of this one outside the other (at most two an axis)."""
         common = self.intersect(other)
@@ -78,7 +83,8 @@ class Box:
 
     def contains(self, other: "Box") -> bool:
         """Whether every point of `other` lies in this box."""
-        return other.empty or self.intersect(other) == other
+        sides = zip(self.start, self.stop, other.start, other.stop, strict=True)
+        return other.empty or all(a <= c and d <= b for a, b, c, d in sides)
 
     def slices(self, origin: tuple[int, ...]) -> tuple[slice, ...]:
         """NumPy slices of the box in an array whose first point is `origin`."""

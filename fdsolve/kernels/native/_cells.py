@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, product
 from math import prod
 from typing import Any
@@ -12,7 +13,7 @@ from ._program import Operation, Program, Unserved
 
 MAX_CELLS = 1500
 """Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
-MANY = 500
+MANY = 350
 """Cells of an array; where there are more, terms near edges and corners are added up direction by direction."""
 Boxes = Mapping[str, tuple[Box, ...]]
 Span = tuple[int, int]
@@ -81,10 +82,12 @@ class Cutter:
         for axis, each in enumerate(spans):
             beside = [span for span in each if span != inner[axis]]
             found += merged(self._cells_of([*most[:axis], beside, *most[axis + 1 :]], terms, changed))
-        directions = dict.fromkeys([(), *(_direction(term) for term in terms)])
+        ways: dict[tuple[bool, ...], list[Term]] = {(): []}
+        for term in terms:
+            ways.setdefault(_direction(term), []).append(term)
         for box in _edges(whole, inner):
-            for layer, one_way in enumerate(directions):
-                own = [term for term in terms if _direction(term) == one_way]
+            for layer, along in enumerate(ways.values()):
+                own = [term for term in along if box.meets(self._reached(term))]
                 cells = merged(self._cells_of(self._spans(box, own, changed), own, changed), same)
                 found += [replace(cell, layer=layer) for cell in cells if cell.terms or not layer]
         return found
@@ -98,17 +101,17 @@ class Cutter:
     def _spans(self, whole: Box, terms: Sequence[Term], changed: Boxes) -> list[list[Span]]:
         """The parts into which a box is cut along each axis where terms start or stop to act."""
         cuts = [{whole.start[axis], whole.stop[axis]} for axis in range(whole.ndim)]
+        around = {number: self._boxes_around(number, changed) for number in {term.operation for term in terms}}
         for term in terms:
-            for box in self._boxes_around(term, changed):
+            for box in around[term.operation]:
                 moved = self._moved(box, term.offset)
-                for axis in range(whole.ndim):
-                    cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis])
-                                   if whole.start[axis] < c < whole.stop[axis]}  # fmt: skip
+                for axis, (low, high) in enumerate(zip(whole.start, whole.stop, strict=True)):
+                    cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis]) if low < c < high}
         return [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
 
     def _cells_of(self, spans: Sequence[Sequence[Span]], terms: Sequence[Term], changed: Boxes) -> list[Cell]:
         """A cell for each choice of a span of every axis."""
-        reached = [(term, self._moved(self.program.operations[term.operation].box, term.offset)) for term in terms]
+        reached = [(term, self._reached(term)) for term in terms]
         cells = []
         for sides in product(*spans):
             box = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
@@ -117,30 +120,44 @@ class Cutter:
             cells.append(Cell(box, tuple(term for term in acting if term is not None)))
         return cells
 
-    def _boxes_around(self, term: Term, changed: Boxes) -> list[Box]:
-        operation = self.program.operations[term.operation]
-        others = [op.box for op in self.program.operations[term.operation + 1 :]
-                  if op.array == operation.array and not op.adds]  # fmt: skip
-        return [operation.box, *others, *changed.get(operation.array, ())]
+    @cached_property
+    def _over(self) -> list[list[int]]:
+        """For each operation those that write, later on, where it does."""
+        every = self.program.operations
+        return [
+            [k for k, other in enumerate(every[number + 1 :], number + 1)
+             if other.array == one.array and not other.adds and one.box.meets(other.box)]
+            for number, one in enumerate(every)
+        ]  # fmt: skip
+
+    def _boxes_around(self, number: int, changed: Boxes) -> list[Box]:
+        """Where an operation writes, and all boxes that make a difference there."""
+        operation = self.program.operations[number]
+        sums = [box for box in changed.get(operation.array, ()) if box.meets(operation.box)]
+        return [operation.box, *(self.program.operations[k].box for k in self._over[number]), *sums]
 
     def _moved(self, box: Box, offset: tuple[int, ...]) -> Box:
         return box.shift((0, *offset[1:]) if self.program.wraps else offset)
+
+    def _reached(self, term: Term) -> Box:
+        """Where an operation gives to what it reads."""
+        return self._moved(self.program.operations[term.operation].box, term.offset)
 
     def _acting(self, term: Term, box: Box, changed: Boxes) -> Term | None:
         """The term as it acts in a cell; None where it does not."""
         operations = self.program.operations
         operation = operations[term.operation]
         here = self._moved(box, tuple(-o for o in term.offset))
-        if here.intersect(operation.box).empty:
+        if not here.meets(operation.box):
             return None
         later = []
-        for k in range(term.operation + 1, len(operations)):
+        for k in self._over[term.operation]:
             other = operations[k]
-            if other.array == operation.array and not other.adds and not here.intersect(other.box).empty:
+            if here.meets(other.box):
                 if other.mask is None and other.predicate is None:
                     return None
                 later.append(k)
-        complete = any(not here.intersect(b).empty for b in changed.get(operation.array, ()))
+        complete = any(here.meets(b) for b in changed.get(operation.array, ()))
         return replace(term, later=tuple(later), complete=complete)
 
 
@@ -225,8 +242,6 @@ def ordered(operations: Sequence[Operation]) -> list[Operation]:
 def _reads_of(operation: Operation, other: Operation) -> bool:
     """Whether an operation reads, at its own level, what another one writes."""
     return any(
-        read.level == 0
-        and read.field == other.array
-        and not operation.box.shift(read.offset).intersect(other.box).empty
+        read.level == 0 and read.field == other.array and operation.box.shift(read.offset).meets(other.box)
         for read in operation.reads
     )

@@ -88,7 +88,7 @@ class Program:
         """Whether nothing of an array is written and then written over, or added to, within a level."""
         own = [one for one in self.operations if one.array == name]
         whole = not any(one.adds or one.mask is not None or one.predicate is not None for one in own)
-        return whole and all(a.box.intersect(b.box).empty for a, b in combinations(own, 2))
+        return whole and not any(a.box.meets(b.box) for a, b in combinations(own, 2))
 
     @property
     def state(self) -> tuple[tuple[Array, int], ...]:
@@ -144,14 +144,14 @@ def _check_reads(arrays: Sequence[Array], operations: Sequence[Operation]) -> No
         for read in dict.fromkeys(operation.reads):
             wanted = operation.box.shift(read.offset)
             boxes = [whole[read.field]] if loose else written[read.field]
-            if not any(wanted.intersect(box) == wanted for box in boxes) and not _covered(wanted, boxes):
+            if not any(box.contains(wanted) for box in boxes) and not _covered(wanted, boxes):
                 raise Unserved(f"a rule of `{operation.array}` reads `{read.field}` where nothing sets it")
 
 
 def _covered(wanted: Box, boxes: Sequence[Box]) -> bool:
     left = Points.of_box(wanted)
     for box in boxes:
-        if not wanted.intersect(box).empty:
+        if wanted.meets(box):
             left = left.subtract(Points.of_box(box))
     return left.empty
 

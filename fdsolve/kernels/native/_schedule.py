@@ -193,16 +193,20 @@ def least_delays(
 
 def _longest(count: int, constraints: Sequence[tuple[int, int, int]]) -> list[int] | None:
     """The least x ≥ 0 with x[i] ≥ x[j] + c for all (i, j, c); None where there is none."""
-    found = [0] * count
+    most: dict[tuple[int, int], int] = {}
+    for i, j, c in constraints:
+        most[i, j] = max(c, most.get((i, j), c))
+    pairs = np.array([*most], int).reshape(-1, 2)
+    reader, writer, apart = pairs[:, 0], pairs[:, 1], np.array([*most.values()], int)
+    found = np.zeros(count, int)
     for _ in range(count + 1):
-        changed = False
-        for i, j, c in constraints:
-            if found[j] + c > found[i]:
-                found[i], changed = found[j] + c, True
-        if not changed:
-            return found
-        if max(found) > 8 * MAX_REACH:
+        new = found.copy()
+        np.maximum.at(new, reader, found[writer] + apart)
+        if (new == found).all():
+            return found.tolist()
+        if new.max() > 8 * MAX_REACH:
             return None
+        found = new
     return None
 
 
