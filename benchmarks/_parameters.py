@@ -19,7 +19,7 @@ from ._compare import Settings, check_agreement, gradient
 from ._table import Row, show_seconds
 from ._timing import interleave
 
-STEPS, SPACE_NUM, JUMP_STEPS = 64, 128, 1024
+STEPS, SPACE_NUM, WIDE_NUM, JUMP_STEPS = 64, 128, 64, 1024
 BAR, PORTABLE_BAR = 5.0, 8.0
 TOLERANCE = 2e-2
 """float32 over 64 steps that are not linear: a sum of terms of both signs."""
@@ -103,18 +103,21 @@ def _in_a_plane(num: int, kernel: str, wave: bool = False) -> Callable[..., Any]
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
-def _in_space(num: int, kernel: str, wave: bool = False, medium: bool = False) -> Callable[..., Any]:
+def _in_space(
+    num: int, kernel: str, wave: bool = False, medium: bool = False, order: int = 2, most: int = SPACE_NUM
+) -> Callable[..., Any]:
     """The same in three dimensions; by the coefficient at every point of a `medium`."""
-    u = _plain_field({name: fd.Axis(0.0, SPACE_NUM - 1.0, num=min(num, SPACE_NUM)) for name in "xyz"}, wave, medium)
+    size = min(num, most)
+    u = _plain_field({name: fd.Axis(0.0, size - 1.0, num=size) for name in "xyz"}, wave, medium, order)
     u[[0, 1] if wave else 0] = lambda x, y, z: jnp.sin(0.1 * x) * jnp.cos(0.2 * y) * jnp.cos(0.1 * z)
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
-def _plain_field(axes: dict[str, fd.Axis], wave: bool, medium: bool = False) -> fd.Field:
+def _plain_field(axes: dict[str, fd.Axis], wave: bool, medium: bool = False, order: int = 2) -> fd.Field:
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(STEPS), num=STEPS + 1), **axes))
     u[...] = lambda u, kappa, dt: (
         (2 * u["t-1"] - u["t-2"] if wave else u["t-1"])
-        + dt * (kappa[...] if medium else kappa) * fd.schemes.laplacian(u, at="t-1")
+        + dt * (kappa[...] if medium else kappa) * fd.schemes.laplacian(u, order=order, at="t-1")
     )
     for name in axes:
         u[{name: [0, -1]}] = 0.0
@@ -150,8 +153,9 @@ def rows(settings: Settings, num: int) -> list[Row]:
     uniform = np.random.default_rng(0).uniform
     conductivity = jnp.asarray(0.1 + 0.1 * uniform(size=(num, num)), jnp.float32)
     wavelet = jnp.asarray(uniform(size=STEPS + 1), jnp.float32)
-    space = min(num, SPACE_NUM)
+    space, wide = min(num, SPACE_NUM), min(num, WIDE_NUM)
     in_space = jnp.asarray(0.05 + 0.1 * uniform(size=(space,) * 3), jnp.float32)
+    far = partial(_in_space, wave=True, medium=True, order=4, most=WIDE_NUM)
     problems = (
         ("Burgers, by ν", _burgers, jnp.float32(0.05)),
         ("heat, by κ(x, y)", _medium, conductivity),
@@ -163,6 +167,7 @@ def rows(settings: Settings, num: int) -> list[Row]:
         (f"heat, {space}³, by κ", _in_space, jnp.float32(0.1)),
         (f"wave, {space}³, by c²", partial(_in_space, wave=True), jnp.float32(0.1)),
         (f"wave, {space}³, by c² at every point", partial(_in_space, wave=True, medium=True), in_space),
+        (f"wave of order 4, {wide}³, by c² at every point", far, in_space[:wide, :wide, :wide]),
         (f"heat, {num}² points in a line, by κ", _on_a_line, jnp.float32(0.2)),
         (f"wave, {num}² points in a line, by c²", partial(_on_a_line, wave=True), jnp.float32(0.2)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..grid import Axis, Grid, Time
+from ..grid import Axis, Grid, Time, in_axis_units
 from ..units import is_quantity, to_name, units_of
 from ._lines import Line, Lines
 
@@ -70,7 +70,7 @@ class Frame:
         for dim, name in zip(dims, along, strict=True):
             if dim in values.coords and name in names:
                 places = self._places(name, shape[names.index(name)])
-                values = values.isel({dim: self._order(name, np.asarray(values.coords[dim].values), places)})
+                values = values.isel({dim: self._order(name, self._along(name, values.coords[dim]), places)})
         moved = set(along) == set(names)
         return values.transpose(*(dims[along.index(name)] for name in names)).data if moved else values.data
 
@@ -158,7 +158,7 @@ class Frame:
         labels = self.labels or Labels()
         own = [labels.coords[dim] for dim in labels.dims if self._axis_of(dim) == name and dim in labels.coords]
         if own and own[0].shape == (num,):
-            return [np.asarray(own[0].values)]
+            return [self._along(name, own[0])]
         axis = self.grid[name] if self.grid is not None else None
         if axis is None or num not in _sizes(axis):
             return []
@@ -167,6 +167,12 @@ class Frame:
             return [one[first:] for one in levels]
         faces = (False, True) if axis.periodic else (num != axis.num,)
         return [axis.positions(face, 0, num) for face in faces]
+
+    def _along(self, name: str, coordinate: Any) -> np.ndarray:
+        """The values of a coordinate: in the units of its axis where that is known."""
+        if self.grid is None or name not in self.grid:
+            return np.asarray(coordinate.values)
+        return in_axis_units(coordinate, self.grid[name], name, self.what)
 
     def _order(self, name: str, given: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
         """Which of the given places are those of the parameter, one after the other."""

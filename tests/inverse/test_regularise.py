@@ -368,3 +368,16 @@ def test_smoothing_is_a_plain_number(smoothing: Any) -> None:
     with pytest.raises(fd.DeclarationError, match="smoothing= is a positive slope"):
         fd.total_variation(1.0, smoothing=smoothing)
     assert fd.total_variation(1.0, smoothing=np.float32(0.5)).smoothing == 0.5
+
+
+def test_a_prior_lies_where_its_coordinate_says_in_its_own_units() -> None:
+    axis = fd.Axis(0.0, 2.0, num=3, units="m")
+    grid = fd.Grid(x=axis)
+    places = xr.Variable("x", [200.0, 0.0, 100.0], dict(units="cm"))
+    prior = xr.DataArray([3.0, 1.0, 2.0], dims="x", coords=dict(x=places))
+    term = fd.tikhonov(2.0, order=0, grid=grid, prior=prior)
+    np.testing.assert_allclose(term(jnp.array([1.0, 2.0, 3.0])), 0.0, atol=1e-12)
+    with pytest.raises(fd.DeclarationError, match="coordinate `x`"):
+        fd.tikhonov(2.0, order=0, grid=grid, prior=prior.assign_coords(x=("x", places.values, dict(units="s"))))(
+            jnp.ones(3)
+        )

@@ -445,3 +445,12 @@ def test_series_in_time_are_followed_as_such() -> None:
     ):
         with pytest.raises(fd.errors.DeclarationError, match=message):
             fd.online(u, dict(q=wrong), loss=loss)
+
+
+@pytest.mark.parametrize("method", ["uoro", "forward_gradient"])
+def test_draws_may_be_counted_by_numpy(method: str) -> None:
+    ours = fd.adjoint.Online(method, seed=np.int64(3), samples=np.int32(2))
+    assert ours == fd.adjoint.Online(method, seed=3, samples=2)
+    for wrong in (dict(seed=True), dict(samples=np.int64(0)), dict(samples=True)):
+        with pytest.raises(fd.DeclarationError, match=r"whole number|number of draws"):
+            fd.adjoint.Online(method, **wrong)

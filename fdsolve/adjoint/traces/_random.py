@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import DeclarationError
+from .._base import is_whole
 from ._method import AbstractMethod, Trace, entries_of, push_both, rows_of, start_along
 from ._update import Point, Update
 
@@ -19,17 +20,17 @@ class ForwardGradient(AbstractMethod):
     Source: Baydin et al., "Gradients without backpropagation" (2022).
     """
 
-    seed: int = 0
-    samples: int = 1
+    seed: int | np.integer = 0
+    samples: int | np.integer = 1
 
     def __post_init__(self) -> None:
         _check("ForwardGradient", self.seed, self.samples)
 
     def follow(self, update: Update, own: tuple[int, ...]) -> Trace:
         places, dtype = entries_of(update, own), update.packing.dtype
-        signs = jax.random.rademacher(jax.random.key(self.seed), (self.samples, len(places)), dtype)
-        moves = jnp.zeros((self.samples, update.num_parameters), dtype).at[:, places].set(signs)
-        shapes = [("any operation (JVP)", (self.samples, update.num_states))] * len(own)
+        signs = jax.random.rademacher(jax.random.key(int(self.seed)), (int(self.samples), len(places)), dtype)
+        moves = jnp.zeros((int(self.samples), update.num_parameters), dtype).at[:, places].set(signs)
+        shapes = [("any operation (JVP)", (int(self.samples), update.num_states))] * len(own)
         exact = len(places) == 1  # a sign squared is one
         why = "one entry has one direction" if exact else "random directions are right in the mean only"
         return Trace(
@@ -45,8 +46,8 @@ class UORO(AbstractMethod):
     """S ≈ s̃ θ̃ᵀ, of rank one, unbiased: s̃' = ρ₀ D s̃ + ρ₁ ν, θ̃' = θ̃/ρ₀ + Bᵀν/ρ₁ for random signs ν; the ρ balance
     the norms. N + P numbers for each of `samples`. Source: Tallec & Ollivier, ICLR 2018."""
 
-    seed: int = 0
-    samples: int = 1
+    seed: int | np.integer = 0
+    samples: int | np.integer = 1
 
     def __post_init__(self) -> None:
         _check("UORO", self.seed, self.samples)
@@ -65,7 +66,7 @@ class UORO(AbstractMethod):
             return ratio * state_part + other * signs, param_part / ratio + back / other
 
         def start(theta: Any, constants: Any) -> Any:
-            keys = jax.random.split(jax.random.key(self.seed), self.samples)
+            keys = jax.random.split(jax.random.key(int(self.seed)), int(self.samples))
 
             def one(key: Any) -> Any:
                 zero = jnp.zeros((states,), dtype), jnp.zeros((width,), dtype)
@@ -94,13 +95,13 @@ class UORO(AbstractMethod):
         def gradient(point: Point, trace: Any, delta: Any) -> Any:
             return (trace[1] @ delta) @ trace[2] / self.samples
 
-        shapes = [("any operation (JVP, VJP)", (self.samples, states + width))] * len(own)
+        shapes = [("any operation (JVP, VJP)", (int(self.samples), states + width))] * len(own)
         why = "an estimate of rank one is right in the mean only"
         return Trace(start, advance, gradient, rows_of(update, own, "uoro", shapes, "D as it is", False, why))
 
 
 def _check(what: str, seed: Any, samples: Any) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if not is_whole(seed):
         raise DeclarationError(f"{what}: seed= is a whole number, got {seed!r}.")
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+    if not is_whole(samples, 1):
         raise DeclarationError(f"{what}: samples= is a number of draws, at least 1, got {samples!r}.")
