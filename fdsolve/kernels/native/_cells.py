@@ -115,7 +115,7 @@ class Cutter:
         cells = []
         for sides in product(*spans):
             box = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
-            near = [term for term, there in reached if _meets(sides, there)]
+            near = [term for term, there in reached if box.meets(there)]
             acting = (self._acting(term, box, changed) for term in near)
             cells.append(Cell(box, tuple(term for term in acting if term is not None)))
         return cells
@@ -159,11 +159,6 @@ class Cutter:
                 later.append(k)
         complete = any(here.meets(b) for b in changed.get(operation.array, ()))
         return replace(term, later=tuple(later), complete=complete)
-
-
-def _meets(sides: Sequence[tuple[int, int]], box: Box) -> bool:
-    """Whether a cell of these sides has points in common with a box."""
-    return all(a < stop and start < b for (a, b), start, stop in zip(sides, box.start, box.stop, strict=True))
 
 
 def _count(spans: Sequence[Sequence[Span]]) -> int:
