@@ -319,7 +319,7 @@ def test_where_levels_do_not_fit_in_the_cache_they_are_written_to_memory(monkeyp
 def test_where_half_of_the_threads_would_have_no_slab_levels_are_written_to_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=65), x=axis(40), y=axis(40), z=axis(40)))
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=65), x=axis(40), y=axis(15), z=axis(40)))
     u[...] = fd.rate(lambda u, k: k * laplacian(u))
     u[0] = 1.0
     for name in "xyz":

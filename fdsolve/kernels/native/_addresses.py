@@ -43,14 +43,15 @@ class _Span:
 
 class Addresses:
     """The addresses that tile(control, number, scratch) computes with; of a tile beside which others go on, which does
-    some turns at a time, tile(control, number, scratch, first, last)."""
+    some turns at a time, tile(control, number, scratch, first, last); and if threads go through it `abreast`, the part
+    of the second axis and the roll follow."""
 
     def __init__(
         self, module: ir.Module, layout: Layout, slots: Slots, rows: Mapping[Bundle, Row], extents: dict[str, Extent],
-        axes: tuple[str, ...], time_axis: str | None, name: str = "tile",
+        axes: tuple[str, ...], time_axis: str | None, name: str = "tile", meeting: ir.Function | None = None,
     ):  # fmt: skip
         self.layout, self.slots, self.rows, self.extents = layout, slots, rows, extents
-        self.axes, self.time_axis = axes, time_axis
+        self.axes, self.time_axis, self.meeting = axes, time_axis, meeting
         self.program, self.schedule = layout.program, layout.schedule
         self.kept = {one.name: kept for one, kept in self.program.state}
         self.blocks = self.schedule.blocks
@@ -62,12 +63,13 @@ class Addresses:
         self.written = tuple(name for name in in_place if self.program.written_once(name))
         # Where nothing is written over, nothing is kept beside tiles.
         self._apart = slots.leaves or (slots.alone and not self.program.wraps)
-        self.code = Code(module, name, VOID, [I64] * (5 if slots.private else 3))
+        self.code = Code(module, name, VOID, [I64] * (3 + 2 * bool(slots.private) + 3 * (meeting is not None)))
 
     def _begin(self) -> None:
         """Reads the control block, and fills the tables."""
         code = self.code
-        self.control, number, self.scratch, *self.turns = code.arguments
+        self.control, number, self.scratch, *more = code.arguments
+        self.turns, self.crew = more[:2], more[2:]
         self.levels, self.first, self.base = (code.load(self.control, at) for at in (LEVELS, START, BASE))
         self.rows_here = self._span(number)
         self._fill_tables(number, self.scratch)

@@ -120,9 +120,13 @@ class Code:
         """Stores an i64 at an address and a number of bytes on."""
         self.builder.store(self.value(value), self.pointer(self.add(address, at)))
 
-    def count(self, address: Number, at: int, change: int) -> Any:
+    def count(self, address: Number, at: int, change: Number) -> Any:
         """Adds to a shared counter; its value before."""
-        return self.builder.atomic_rmw("add", self.pointer(self.add(address, at)), ir.Constant(I64, change), "seq_cst")
+        return self.builder.atomic_rmw("add", self.pointer(self.add(address, at)), self.value(change), "seq_cst")
+
+    def look(self, address: Number, at: int) -> Any:
+        """The value of a shared counter; what was written before it was set is seen then."""
+        return self.builder.load_atomic(self.pointer(self.add(address, at)), "acquire", 8, typ=I64)
 
     def call(self, name: str, result: ir.Type, *values: Any) -> Any:
         """A C function of the process."""

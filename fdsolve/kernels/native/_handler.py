@@ -222,12 +222,12 @@ def write_task(module: ir.Module, work: ir.Function, name: str = "task") -> ir.F
     code = Code(module, name, VOID, [I64])
     (control,) = code.arguments
     code.builder.call(work, [control])
-    _release(code, control)
+    release(code, control)
     code.builder.ret_void()
     return code.function
 
 
-def _release(code: Code, control: Number) -> None:
+def release(code: Code, control: Number) -> None:
     with code.when(code.equal(code.count(control, HOLDERS, -1), 1)):
         code.call("free", VOID, code.pointer(control))
 
@@ -276,12 +276,12 @@ def run_tiles(
     code: Code, frame: Number, control: Number, task: ir.Function, work: ir.Function, threads: Number, parts: Number
 ) -> None:
     """Has all tiles computed by this thread and others of XLA's, and waits for them."""
-    _schedule(code, frame, control, task, threads)
+    schedule_task(code, frame, control, task, threads)
     code.builder.call(work, [control])
     with code.forever() as leave:
         leave(code.builder.icmp_signed(">=", code.count(control, DONE, 0), parts))
         code.call("sched_yield", I32)
-    _release(code, control)
+    release(code, control)
 
 
 def _place_before(
@@ -341,7 +341,7 @@ def save_halos(
                 at = code.add(at, code.mul(halo, pitch))
 
 
-def _schedule(code: Code, frame: Number, control: Number, task: ir.Function, threads: Number) -> None:
+def schedule_task(code: Code, frame: Number, control: Number, task: ir.Function, threads: Number) -> None:
     """Asks XLA's pool for all threads but this one; where it has none, this one does all."""
     api = code.load(frame, _API)
     schedule = code.load(api, _API_SCHEDULE)

@@ -71,11 +71,17 @@ class Edge:
     writer: int
     lag: int
     offset: tuple[int, ...]
+    apart: bool = False
+    """Whether they must not be computed at the same turn."""
 
 
-def make_schedule(program: Program) -> Schedule:
-    """The schedule of a program of at least two axes; raises Unserved where rows read each other far apart."""
-    edges = find_edges(program)
+def make_schedule(program: Program, abreast: bool = False) -> Schedule:
+    """The schedule of a program of at least two axes; raises Unserved where rows read each other far apart.
+
+    `abreast`: whether others compute the neighbours on the second axis at the same turn, so that what is read there
+    must be written a turn before, and what is read by them is written over a turn later.
+    """
+    edges = [replace(one, apart=one.offset[1] != 0) for one in find_edges(program)] if abreast else find_edges(program)
     skew, delays = _delays_of(program, edges, 0)
     rows = _reach(program, edges)
     direct = frozenset(
@@ -180,7 +186,7 @@ def least_delays(
             (
                 e.reader,
                 e.writer,
-                e.offset[axis] - skew * e.lag + (axis == 0 and e.lag == 0 and e.writer >= e.reader),
+                e.offset[axis] - skew * e.lag + (axis == 0 and (e.apart or (e.lag == 0 and e.writer >= e.reader))),
             )
             for e in edges
         ]
@@ -302,12 +308,12 @@ def _overwriting(program: Program, edges: list[Edge], skew: int, delays: tuple[i
         )
         for h in range(1, 8 * MAX_REACH):
             gap = skew * (h - e.lag) - behind + first[name]
-            if gap > 0 or (gap == 0 and (e.lag < h or (same and e.lag == h))):
+            if gap > 0 or (gap == 0 and not e.apart and (e.lag < h or (same and e.lag == h))):
                 fewest = max(fewest, h)
                 break
         else:
             raise Unserved("levels are read further back than they can be written over")
-        late = max(late, behind - last[name])
+        late = max(late, behind - last[name] + e.apart)
         if kept[name] > 1:
             least = max(least, e.lag)
     if max(kept.values()) > 1:

@@ -2,7 +2,8 @@
 
 A thread marches through a slab, and as many rows beside it as the pull reads, from a state that was kept. A few rows
 behind, where all levels of a row are known, it pulls cotangents back past them. So the levels of few rows are held at a
-time, in rings that stay in cache, and none is written to memory, for some rows computed twice.
+time, in rings that stay in cache, and none is written to memory, for some rows computed twice. In space, where rows are
+planes and those beside a slab are dear, all threads go through one slab abreast instead, and none is.
 
 Row i of operation a at level s is computed at turn i + Dₐ + S·(s − 1) of its march (see _schedule). Where operation b
 of the pull, at its level s, reads a row o further on of level n − s + 1 − l of the march, its turns must come
@@ -25,6 +26,7 @@ from .._level import Arrays
 from .._march_call import MarchCall
 from ._bundles import make_bundles
 from ._code import text_of
+from ._crew import write_meeting
 from ._launch import Launch, launch
 from ._layout import APART, LINE, Layout, Slots
 from ._march import (
@@ -53,6 +55,8 @@ MORE = 1.25
 """So much more room rings may take for longer strips."""
 ROOM, ROOM_IN_SPACE = 0.5, 0.75
 """The part of the shared cache that the rings of all threads may take, in two dimensions and in three."""
+LEAST_PART = 8
+"""Rows of the second axis that each of several threads abreast has at least."""
 HIGH = 3
 """A slab is so many times as high as what it takes beside it."""
 LENGTHS = (14, 8, 6, 4, 3)
@@ -60,16 +64,19 @@ LENGTHS = (14, 8, 6, 4, 3)
 KEPT, KEPT_IN_SPACE = 64.0, 2.0
 """What keeping a level costs in two dimensions and in three, in steps that read one row beside; with wider ones it
 falls like their cube."""
+MOST_ABREAST = 10
+"""Levels in a block gone through abreast, of steps that read one row beside: those of longer ones leave the caches that
+threads have of their own."""
 NEARLY = 0.95
 """Blocks are too long whose levels cost more than those of shorter ones divided by this."""
 
 
 @dataclass(frozen=True)
 class Slabs:
-    """How many slabs, one for each thread, and lines of a thread's scratch; the rows beside a slab; at least how many
+    """How many slabs, one for each thread, and lines of a slab's scratch; the rows beside a slab; at least how many
     the ring of its first level has, and by how many that of each further one may fall short of the one before; how
     many turns begin before its first row and how many there are, of which a strip is done at a time; and by how many
-    turns the pull comes late."""
+    turns the pull comes late. Or there is one slab, and so many threads go through it `abreast` (see _crew)."""
 
     parts: int
     share: int
@@ -80,6 +87,12 @@ class Slabs:
     turns: int
     strip: int
     late: int
+    abreast: int = 1
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return self.parts * self.abreast
 
 
 def lies_near(call: MarchCall) -> bool:
@@ -89,6 +102,8 @@ def lies_near(call: MarchCall) -> bool:
     of which are taken to be read. Since it may need a little more, an eighth of what `cut_slabs` may fill is left free.
     """
     forth, steps = layout_of(call), call.steps
+    if _abreast(forth) > 1:
+        forth = _alone(one_level(call))
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
     schedule, threads = forth.schedule, _threads(forth, forth.halo(steps))
@@ -107,6 +122,8 @@ def is_too_long(call: MarchCall) -> bool:
     forth, steps = layout_of(call), call.steps
     if axes_of(call)[0] == "" or steps > max(LENGTHS):
         return False
+    if _abreast(forth) > 1:
+        return steps > max(min(LENGTHS), MOST_ABREAST // max(1, forth.schedule.rows.growth))
     return any(_cost(forth, fewer) < NEARLY * _cost(forth, steps) for fewer in LENGTHS if fewer < steps)
 
 
@@ -123,7 +140,8 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     """Slabs for a pull of `call.steps` levels; None where none is read, or they would not stay in cache."""
     pull = replace(pull, beside=True)
     try:
-        back, forth = layout_of(call, pull), _forth_of(one_level(call), pull)
+        abreast = _abreast(layout_of(call, pull))
+        back, forth = _layouts_of(one_level(call), pull, abreast > 1)
     except Unserved:
         return None
     steps, names = call.steps, pulled_of(call, pull).levels.names
@@ -148,7 +166,8 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     start, stop = zip(_turns(forth, steps, wide, 0), _turns(back, steps, 0, late), strict=True)
     before, height = max(start), -(-forth.size(0) // threads)
     share = (share + tables + 8 * APART) // LINE
-    return Slabs(threads, share, wide, least + strip, fall, before, before + height + max(stop), strip, late)
+    turns = before + height + max(stop)
+    return Slabs(threads, share, wide, least + strip, fall, before, turns, strip, late, abreast)
 
 
 def bytes_beside(call: MarchCall, pull: Pull, slabs: Slabs) -> int:
@@ -158,10 +177,17 @@ def bytes_beside(call: MarchCall, pull: Pull, slabs: Slabs) -> int:
     return sum(back.bytes_of(one.name) for one, _ in back.program.state) + slabs.parts * slabs.share * LINE + halos
 
 
+def _abreast(layout: Layout) -> int:
+    """How many threads go through a slab abreast: all, where each has rows enough of the second axis."""
+    most = layout.size(1) // LEAST_PART if layout.rank > 2 and not _is_small(layout) else 1
+    return max(1, min(num_threads(), most))
+
+
 def _threads(forth: Layout, wide: int, least: int = 0) -> int:
-    """As many threads as have slabs high enough for so many rows beside them, and no lower than the `least`."""
+    """As many threads as have slabs high enough for so many rows beside them, and no lower than the `least`; one where
+    others go abreast with it."""
     high = max(least or forth.schedule.rows.least, HIGH * wide)
-    return 1 if _is_small(forth) else max(1, min(num_threads(), forth.size(0) // high))
+    return 1 if _is_small(forth) or _abreast(forth) > 1 else max(1, min(num_threads(), forth.size(0) // high))
 
 
 def _is_small(forth: Layout) -> bool:
@@ -177,7 +203,11 @@ def _room(forth: Layout, threads: int) -> float:
 
 def _are_few(forth: Layout, threads: int) -> bool:
     """Whether levels that are written down are gone back through by twice as many threads, or more."""
-    return not _is_small(forth) and 2 * threads <= min(num_threads(), forth.size(0) // forth.schedule.rows.least)
+    return (
+        not _is_small(forth)
+        and _abreast(forth) == 1
+        and 2 * threads <= min(num_threads(), forth.size(0) // forth.schedule.rows.least)
+    )
 
 
 def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
@@ -186,10 +216,18 @@ def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _forth_of(call: MarchCall, pull: Pull) -> Layout:
-    """The program of a march that leaves what a pull beside it reads, scheduled."""
-    program = pulled_of(call, pull).forth
-    return Layout(program, make_schedule(program))
+def _alone(call: MarchCall) -> Layout:
+    """The program of a march scheduled for threads abreast, without what it leaves for a pull."""
+    program = layout_of(call).program
+    return Layout(program, make_schedule(program, abreast=True))
+
+
+@lru_cache(maxsize=256)
+def _layouts_of(call: MarchCall, pull: Pull, abreast: bool) -> tuple[Layout, Layout]:
+    """The program of a pull, and of a march that leaves what a pull beside it reads, scheduled."""
+    made = pulled_of(call, pull)
+    back, forth = (Layout(program, make_schedule(program, abreast)) for program in (made.program, made.forth))
+    return back, forth
 
 
 @dataclass(frozen=True)
@@ -250,7 +288,8 @@ def pull_slabs(
     The state before them stands at a `place` in `rooms`, which hold the kept levels of each array, the oldest first.
     """
     pull = replace(pull, beside=True)
-    made, forth, back = pulled_of(call, pull), _forth_of(one_level(call), pull), layout_of(call, pull)
+    made, abreast = pulled_of(call, pull), slabs.abreast > 1
+    back, forth = _layouts_of(one_level(call), pull, abreast)
     names, item = made.levels.names, forth.program.dtype.str
     steps = call.steps if made.levels.last else call.steps - 1
     going, coming = shared_by(forth.program, arrays), shared_by(back.program, arrays)
@@ -267,26 +306,29 @@ def pull_slabs(
         Slots(states[0], (*shapes(coming), *left), private=private),
         Slots(states[1], shapes(going), alone=True, private=names),
     )
-    target = _generate(one_level(call), pull, slots, tuple(shared))
+    target = _generate(one_level(call), pull, slots, tuple(shared), abreast)
     halos = -(-2 * slabs.parts * back.halo(call.steps) * back.halo_rows() // LINE)
-    sizes = (getattr(slabs, name) for name in SLAB_SETTINGS[7:])
-    settings = (begin, call.steps, steps, place, slabs.parts, slabs.share, halos, *sizes)
-    code = Launch(target, len(given), (), slabs.parts, slabs.share, halos)
+    share, rings = (0, slabs.share) if abreast else (slabs.share, 0)  # what a crew has in common, as halos are
+    sizes = (getattr(slabs, name) for name in SLAB_SETTINGS[8:])
+    settings = (begin, call.steps, steps, place, slabs.parts, share, halos + rings, rings, *sizes)
+    code = Launch(target, len(given), (), slabs.threads, share, halos + rings)
     return launch(code, settings, [*given, *rooms, *shared.values()])
 
 
 @lru_cache(maxsize=256)
-def _generate(call: MarchCall, pull: Pull, slots: tuple[Slots, Slots], shared: tuple[str, ...]) -> str:
+def _generate(call: MarchCall, pull: Pull, slots: tuple[Slots, Slots], shared: tuple[str, ...], abreast: bool) -> str:
     """The code of both marches and of the call that joins them."""
     module = ir.Module("fdsolve")
     extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
-    tiles, layouts = [], (layout_of(call, pull), _forth_of(call, pull))
+    tiles, layouts = [], _layouts_of(call, pull, abreast)
+    meeting = write_meeting(module) if abreast else None
     for layout, own, prefix in zip(layouts, slots, ("back", "forth"), strict=True):
         bundles = make_bundles(layout.program, layout.schedule)
         dtypes = {name: dtype for name, _, dtype in own.shared}
         made = write_rows(module, layout.program, layout.schedule, bundles, axes_of(call), dtypes, f"{prefix}_row")
         rows = dict(zip(bundles, made, strict=True))
         time = call.structure.time_axis
-        tiles.append(TileWriter(module, layout, own, rows, extents, axes_of(call), time, f"{prefix}_tile").write())
-    name = write_slab_handler(module, (tiles[0], tiles[1]), layouts, slots, shared)
+        axes, tile = axes_of(call), f"{prefix}_tile"
+        tiles.append(TileWriter(module, layout, own, rows, extents, axes, time, tile, meeting).write())
+    name = write_slab_handler(module, (tiles[0], tiles[1]), layouts, slots, shared, abreast)
     return register_target(text_of(module), name)

@@ -40,23 +40,29 @@ class TileWriter(Addresses):
         with (
             code.loop(0, self._num_blocks()) as self.block,
             code.loop(first, last) as turn,
-            code.loop(1, code.add(self.levels, 1)) as level,
         ):
-            base = code.sub(turn, code.mul(code.sub(level, 1), schedule.skew))
-            for bundles, near in make_runs(self.rows, self.program, schedule):
-                if near is None:
-                    self._bundle(bundles[0], base, level)
-                    continue
-                below, above = near
-                with code.when(code.builder.or_(code.below(base, below), code.below(above - 1, base))):
-                    for bundle in bundles:
-                        self._bundle(bundle, base, level)
-            for one, kept in self.program.state if self.blocks is None and not self.slots.alone else ():
-                for behind in range(kept):
-                    self._copy(one.name, behind, base, level)
-            for name in self.slots.stored:
-                if name not in self.written or (name in schedule.direct and not self.slots.alone):
-                    self._store(name, base, level)
+            with code.loop(1, code.add(self.levels, 1)) as level:
+                self._level(code.sub(turn, code.mul(code.sub(level, 1), schedule.skew)), level)
+            if self.meeting is not None:
+                code.builder.call(self.meeting, [self.crew[2]])
+
+    def _level(self, base: Number, level: Number) -> None:
+        """Row `base` of a level, or for operations that are late the rows behind it."""
+        code, schedule = self.code, self.schedule
+        for bundles, near in make_runs(self.rows, self.program, schedule):
+            if near is None:
+                self._bundle(bundles[0], base, level)
+                continue
+            below, above = near
+            with code.when(code.builder.or_(code.below(base, below), code.below(above - 1, base))):
+                for bundle in bundles:
+                    self._bundle(bundle, base, level)
+        for one, kept in self.program.state if self.blocks is None and not self.slots.alone else ():
+            for behind in range(kept):
+                self._copy(one.name, behind, base, level)
+        for name in self.slots.stored:
+            if name not in self.written or (name in schedule.direct and not self.slots.alone):
+                self._store(name, base, level)
 
     def _num_blocks(self) -> Number:
         """How many blocks a tile has along the second axis."""
@@ -71,11 +77,17 @@ class TileWriter(Addresses):
         """The part of an operation's span along the second axis that lies in the block at hand."""
         code, blocks = self.code, self.blocks
         if blocks is None:
-            return span
+            return self._in_part(span)
         width = code.load(self.control, WIDTH)
         late = code.add(code.mul(code.sub(level, 1), blocks.skew), blocks.delays[number] - self.layout.low(1))
         low = code.sub(code.mul(self.block, width), late)
         return code.most(low, span[0]), code.least(code.add(low, width), span[1])
+
+    def _in_part(self, span: tuple[Number, Number]) -> tuple[Number, Number]:
+        """The part of a span along the second axis that is this thread's."""
+        if not self.crew:
+            return span
+        return self.code.most(span[0], self.crew[0]), self.code.least(span[1], self.crew[1])
 
     def _bundle(self, bundle: Bundle, base: Number, level: Number) -> None:
         code, number, reach = self.code, bundle[0], self.schedule.rows  # all of a bundle agree in these
@@ -201,4 +213,8 @@ class TileWriter(Addresses):
             size = code.value(self.layout.item * (after - first))
             code.call("memcpy", I64, code.value(to), code.value(of), size)
 
-        self._each_row(middle, [(-a, n + b) for a, n, b in zip(one.lower, one.shape, one.upper, strict=True)], copy)
+        axes: list[tuple[Number, Number]]
+        axes = [(-a, n + b) for a, n, b in zip(one.lower, one.shape, one.upper, strict=True)]
+        if self.layout.rank > 2:
+            axes[1] = self._in_part(axes[1])
+        self._each_row(middle, axes, copy)
