@@ -59,12 +59,13 @@ def check_gradient(
 ) -> GradientTable:
     """Tests the derivatives of a function at a point; print the table, or ask `bool(table)`.
 
-    Along random directions v the remainder ‖f(x + hv) − f(x) − hJv‖ must fall like h² as h is halved (slope 2, or more
-    where the second derivative vanishes), and ⟨Jv, w⟩ = ⟨v, Jᵀw⟩ for a random w must hold to rounding. Where f has a
-    kink the direction is marked so, with the parameters along which it bends; it does not fail, and is tested once more
-    without these. A derivative that is not finite fails, and so does a jump. Where remainders are lost in rounding, the
-    direction passes if differences tell Jv to 1e-3 all the same (1e-2 in single), as for an affine f; otherwise it is
-    "hidden", as under a large constant, and the table is not true.
+    Along random directions v the remainder ‖f(x ± hv) − f(x) ∓ hJv‖, the larger of both, must fall like h² as h is
+    halved (slope 2, or more where the second derivative vanishes), and ⟨Jv, w⟩ = ⟨v, Jᵀw⟩ for a random w must hold to
+    rounding. Where f has a kink the direction is marked so, with the parameters along which it bends; it does not fail
+    while Jv is between the slopes on both sides, and is tested once more without these. A derivative that is not finite
+    fails, and so does a jump. Where remainders are lost in rounding, the direction passes if differences tell Jv to
+    1e-3 all the same (1e-2 in single), as for an affine f; otherwise it is "hidden", as under a large constant, and the
+    table is not true.
 
     Arguments:
         loss: a function of a pytree; it may return a scalar or any pytree of arrays.

@@ -262,10 +262,10 @@ class _Search:
     ) -> tuple[tuple[Bounds, jax.Array] | None, tuple[str, bool] | None]:
         """Other bounds that hold, and where the search goes on with them (None where it goes on, or ends, as it is);
         and why it ends if it does."""
-        if not self.method.wants_residuals or self.order.example is not None:
+        if self.order.example is not None:
             return None, end
         if end is None or not end[1]:
-            return bounds.press(reports, end is not None), end
+            return bounds.press(reports, end is not None) if self.method.wants_residuals else None, end
         leaving = bounds.leaving(reports[-1].vector)
         if not leaving.any():
             return None, end

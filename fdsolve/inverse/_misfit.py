@@ -51,11 +51,16 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
         check_receivers(observed, places, kept, columns, grid, what)
         _check_holes(plan, name, places, what)
         dtype = jnp.result_type(array.dtype, jnp.float32 if not jnp.issubdtype(array.dtype, jnp.inexact) else array)
+        missing = jnp.isnan(values) if isinstance(values, jax.Array) else None
+        if missing is not None:  # nor is anything beside it looked at: derivatives would be 0 · nan
+            values = jnp.where(missing, jnp.zeros_like(values), values)
         residual = places.sample(array.reshape(places.shape).astype(dtype)) - _cast(values, dtype, what)
         factor = weights_of(weight, name, observed, units, kept, what)
-        residual = residual if factor is None else residual * jnp.asarray(factor).astype(residual.real.dtype)
-        if isinstance(values, jax.Array):
-            residual = jnp.where(jnp.isnan(values), jnp.zeros_like(residual), residual)
+        if factor is not None:
+            factor = jnp.asarray(factor).astype(residual.real.dtype)
+            residual = residual * (factor if missing is None else jnp.where(missing, 0, factor))
+        if missing is not None:
+            residual = jnp.where(missing, jnp.zeros_like(residual), residual)
         parts.append(residual)
         where.append((what, places))
     _check_finite(parts, where)

@@ -7,6 +7,7 @@ import numpy as np
 FLOOR = 200.0  # roundings of the function's value below which a remainder tells nothing
 ROUNDINGS = 8.0  # of the value, that a difference of two values has at least
 TOLD = {8: 1e-3, 4: 1e-2}  # of hJv: where remainders and rounding are less, they tell that Jv is right
+BEYOND = 1.1  # of the second difference at a kink, that remainders are at most
 JUMP = 0.25  # slope of the second difference below which f jumps; at a kink it is about 1
 
 
@@ -14,9 +15,9 @@ JUMP = 0.25  # slope of the second difference below which f jumps; at a kink it 
 class Row:
     """One direction, `along` one parameter or "all".
 
-    `steps` are h, `remainders` ‖f(x + hv) − f(x) − hJv‖, `slopes` theirs (nan below rounding), `mismatch` is
-    |⟨Jv, w⟩ − ⟨v, Jᵀw⟩|/(‖Jv‖‖w‖); `verdict` "pass", "fail", "kink", or "hidden" where rounding hides how f changes,
-    and `reason` what it rests on.
+    `steps` are h, `remainders` ‖f(x ± hv) − f(x) ∓ hJv‖, the larger of both, `slopes` theirs (nan below rounding),
+    `mismatch` is |⟨Jv, w⟩ − ⟨v, Jᵀw⟩|/(‖Jv‖‖w‖); `verdict` "pass", "fail", "kink", or "hidden" where rounding hides how
+    f changes, and `reason` what it rests on.
     """
 
     along: str
@@ -40,6 +41,11 @@ class Measured:
     mismatch: float
     derivative_is_finite: bool
     gradient: np.ndarray  # Jᵀw
+
+    @property
+    def remainders(self) -> np.ndarray:
+        """The larger of both sides by step; of one, where f is not finite on the other."""
+        return np.fmax(np.where(np.isfinite(self.below), self.below, np.nan), self.above)
 
 
 def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, back: np.ndarray) -> Measured:
@@ -72,11 +78,12 @@ def bends(one: Measured, eps: float) -> float | None:
 def judge(one: Measured, along: str, first: float, limits: tuple[float, float], eps: float, alone: str) -> Row:
     """The verdict of a direction; `alone` is that where f does not change along it."""
     least, match = limits
-    steps = first * 0.5 ** np.arange(len(one.above))
+    left = one.remainders
+    steps = first * 0.5 ** np.arange(len(left))
     floor = FLOOR * eps * (one.value + steps * one.change)
-    clear = np.isfinite(one.above) & (one.above > floor)
+    clear = np.isfinite(left) & (left > floor)
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = np.where(clear[1:] & clear[:-1], np.log2(one.above[:-1] / one.above[1:]), np.nan)
+        slopes = np.where(clear[1:] & clear[:-1], np.log2(left[:-1] / left[1:]), np.nan)
     known = slopes[np.isfinite(slopes)]
     bend = bends(one, eps)
     if not one.derivative_is_finite:
@@ -85,9 +92,11 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
         verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
     elif bend is not None and bend < JUMP:
         verdict, reason = "fail", f"f jumps: its second difference falls with slope {bend:.2f} instead of 2"
+    elif bend is not None and _is_beyond(one, eps):
+        verdict, reason = "fail", "f bends, and Jv is not between its slopes on both sides"
     elif bend is not None:
         verdict, reason = "kink", f"f bends: its second difference falls with slope {bend:.2f} instead of 2"
-    elif one.change == 0 and not one.above.any() and not one.gradient.any():
+    elif one.change == 0 and not left.any() and not one.gradient.any():
         verdict, reason = alone, "f does not change along it"
     elif known.size == 0:
         verdict, reason = _without_slope(one, steps, eps)
@@ -95,13 +104,20 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
         verdict, reason = "fail", f"Taylor slope {known[-1]:.2f}, {least:g} is wanted"
     else:
         verdict, reason = "pass", f"Taylor slope {known[-1]:.2f}"
-    return Row(along, tuple(steps), tuple(one.above), tuple(slopes), one.mismatch, verdict, reason)
+    return Row(along, tuple(steps), tuple(left), tuple(slopes), one.mismatch, verdict, reason)
+
+
+def _is_beyond(one: Measured, eps: float) -> bool:
+    """Whether Jv is not between the slopes on both sides of a kink: remainders are larger than their difference."""
+    usable = np.flatnonzero(np.isfinite(one.both) & (one.both > FLOOR * eps * one.value))
+    return bool(one.remainders[usable[-1]] > BEYOND * one.both[usable[-1]])
 
 
 def _without_slope(one: Measured, steps: np.ndarray, eps: float) -> tuple[str, str]:
     """Verdict and reason where no two remainders one after the other stand out of rounding."""
-    seen = np.isfinite(one.above)
-    rest, told = np.maximum(one.above, ROUNDINGS * eps * one.value), TOLD[8 if eps < 1e-10 else 4]
+    left = one.remainders
+    seen = np.isfinite(left)
+    rest, told = np.maximum(left, ROUNDINGS * eps * one.value), TOLD[8 if eps < 1e-10 else 4]
     if (rest[seen] <= told * one.change * steps[seen]).any():
         return "pass", "affine to rounding"
     if not seen.all():

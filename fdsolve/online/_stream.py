@@ -196,7 +196,9 @@ class Stream:
             )
 
     def _check_missing(self, found: Step, data: Any) -> None:
-        """Refuses data whose nan get into the loss; looked at only where there are any."""
+        """Refuses data whose nan get into the loss; looked at only where there are any, and nothing is traced."""
+        if any(isinstance(one, Tracer) for one in jax.tree.leaves((data, found.loss, found.gradient))):
+            return
         missing = [
             jax.tree_util.keystr(path)
             for path, leaf in jax.tree_util.tree_leaves_with_path(data)

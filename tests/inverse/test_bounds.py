@@ -100,3 +100,23 @@ def test_zero_is_a_start_within_bounds(bounds: Any) -> None:
     """Back and forth through the transform it is a rounding error of the bounds' own size."""
     found = fd.invert(lambda p: p["m"] - np.array([1e-4, 2e-4]), dict(m=np.zeros(2)), bounds=dict(m=bounds))
     np.testing.assert_allclose(found.parameters["m"], [1e-4, 2e-4], rtol=1e-5)
+
+
+def test_the_way_back_from_a_bound_is_found_without_residuals() -> None:
+    """BFGS came to two bounds where the transform is flat, and away from which the loss falls."""
+    draw = np.random.default_rng([13, 5])
+    draw.integers(3), draw.integers(3)
+    a, b = draw.standard_normal((20, 9)), draw.standard_normal((20, 2))
+    draw.integers(5)
+    bend = lambda z: z + 0.3 * jnp.tanh(z)  # noqa: E731
+    shift = 1.5 * int(draw.integers(2))
+    x, y = draw.standard_normal(9) + shift, draw.random(2) * 2 + 0.3
+    data = np.asarray(bend(a @ x) + b @ y) + 0.05 * draw.standard_normal(20)
+    losses = []
+    for method in ("bfgs", "l-bfgs", "levenberg-marquardt"):
+        start = dict(x=np.full(9, 0.3), y=np.array([1.0, 0.7]))
+        bounds = dict(x=(-0.4, 1.1), y=(0, None))
+        found = fd.invert(lambda p: bend(a @ p["x"]) + b @ p["y"] - data, start, method=method, bounds=bounds)
+        assert found.converged
+        losses.append(found.loss)
+    np.testing.assert_allclose(losses, min(losses), rtol=1e-7)

@@ -142,3 +142,19 @@ def test_parameters_that_do_not_count_are_told():
     assert not fd.check_gradient(lambda p: p["a"] ** 2, dict(a=1.0)).notes
     nothing = fd.check_gradient(lambda p: 0 * p["a"] + 3.0, dict(a=1.0))
     assert not nothing and "f does not change along it" in repr(nothing)
+
+
+def test_one_wrong_entry_of_many_is_seen_from_one_side_or_the_other():
+    """A wrong part against the curvature makes slopes on one side larger than 2."""
+    x = jnp.linspace(1.0, 2.0, 1000)
+    loss = lambda p: (p["x"] ** 2).sum() - jax.lax.stop_gradient(p["x"][7])  # noqa: E731
+    assert not any(fd.check_gradient(loss, dict(x=x), seed=seed) for seed in range(8))
+
+
+def test_a_derivative_beyond_the_slopes_of_a_kink_fails():
+    def f(more):
+        return lambda p: 3 * jnp.abs(p["z"]).sum() + more * jax.lax.stop_gradient(p["z"]).sum()
+
+    assert fd.check_gradient(f(0.0), dict(z=jnp.zeros(4)))
+    table = fd.check_gradient(f(20.0), dict(z=jnp.zeros(4)))
+    assert not table and "not between its slopes" in repr(table)

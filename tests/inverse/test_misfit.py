@@ -233,3 +233,23 @@ def test_numbers_that_count_from_another_date_are_to_be_decoded(solution, points
     counted = points.assign_coords(t=("p", points.t.values, dict(units="hours since 2016-06-01")))
     with pytest.raises(fd.DeclarationError, match="decode_cf"):
         fd.misfit(solution, counted)
+
+
+def test_what_stands_beside_missing_values_is_not_looked_at_under_jit():
+    """Gradients by the solution and by the values, of which one is missing and its standard deviation with it."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=5), x=fd.Axis(0.0, 1.0, num=9)))
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.sin(3 * x)
+    u[dict(x=[0, -1])] = 0.0
+
+    def loss(k, data, sigma):
+        where = dict(t=("p", [0.02, 0.05, 0.1]), x=("p", [0.3, 0.5, 0.7]), sigma=("p", sigma))
+        observed = xr.DataArray(data, where, ("p",), name="u")
+        return (fd.misfit(fd.solve(u, k=k), observed, weight="1/sigma") ** 2).sum()
+
+    data, sigma = np.array([0.1, np.nan, 0.3]), np.array([0.1, np.nan, 0.1])
+    value, slope = jax.value_and_grad(loss)(0.2, data, sigma)
+    traced, slopes = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(0.2, data, sigma)
+    np.testing.assert_allclose([traced, slopes[0]], [value, slope], rtol=1e-12)
+    by_data = np.asarray(slopes[1])
+    assert np.isfinite(by_data).all() and by_data[1] == 0 and by_data[[0, 2]].all()

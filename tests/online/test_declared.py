@@ -454,3 +454,19 @@ def test_draws_may_be_counted_by_numpy(method: str) -> None:
     for wrong in (dict(seed=True), dict(samples=np.int64(0)), dict(samples=True)):
         with pytest.raises(fd.DeclarationError, match=r"whole number|number of draws"):
             fd.adjoint.Online(method, **wrong)
+
+
+def test_data_may_be_traced() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0.0, 1.0, num=7)))
+    u[...] = fd.rate(lambda u, k: 0.1 * k * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.sin(3 * x)
+    u[dict(x=[0, -1])] = 0.0
+
+    def gradient(data: Any) -> Any:
+        stream = fd.online(u, dict(k=0.5), loss=lambda state, data: (state["u"] * data).sum())
+        return stream.step(data).gradient["k"]
+
+    data = jnp.asarray(np.random.default_rng(0).normal(size=(2, 7)))
+    wanted = [gradient(one) for one in data]
+    np.testing.assert_allclose(jax.vmap(gradient)(data), wanted, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(gradient)(data[0]), wanted[0], rtol=1e-12)

@@ -12,11 +12,24 @@ def num_threads() -> int:
     return max(1, os.cpu_count() or 1)
 
 
-@cache
 def shared_cache() -> int:
     """Bytes of the largest cache, which the processors have in common; 16 MiB where it is not known."""
+    return max(_caches().values(), default=16 * 2**20)
+
+
+def own_cache() -> int:
+    """Bytes of the second cache, which each processor has to itself; 1 MiB where it is not known."""
+    return _caches().get(2, 2**20)
+
+
+@cache
+def _caches() -> dict[int, int]:
+    """Bytes of the first processor's caches by their level; none where they are not known."""
+    found: dict[int, int] = {}
     try:
-        sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
-        return max(int(size.removesuffix("K")) * 1024 for size in sizes)
+        for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+            level, size = ((folder / name).read_text().strip() for name in ("level", "size"))
+            found[int(level)] = max(found.get(int(level), 0), int(size.removesuffix("K")) * 1024)
     except (OSError, ValueError):
-        return 16 * 2**20
+        return {}
+    return found

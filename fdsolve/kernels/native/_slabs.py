@@ -13,7 +13,7 @@ o + Dₐ − D_b + S·(n − s − l) − S'·(s − 1) behind; and the ring of 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
+from math import log2, prod
 from typing import Any
 
 import jax
@@ -40,7 +40,7 @@ from ._march import (
 )
 from ._objects import register_target
 from ._operands import LEVELS, Pull, TurnedRead, stack_name
-from ._processors import num_threads, shared_cache
+from ._processors import num_threads, own_cache, shared_cache
 from ._program import Unserved
 from ._rows import write_rows
 from ._schedule import make_schedule
@@ -67,6 +67,8 @@ falls like their cube."""
 MOST_ABREAST = 10
 """Levels in a block gone through abreast, of steps that read one row beside: those of longer ones leave the caches that
 threads have of their own."""
+FURTHER = 0.25
+"""So much dearer are steps whose rings fill a thread's own cache twice; four times, twice that."""
 NEARLY = 0.95
 """Blocks are too long whose levels cost more than those of shorter ones divided by this."""
 
@@ -106,19 +108,24 @@ def lies_near(call: MarchCall) -> bool:
         forth = _alone(one_level(call))
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
-    schedule, threads = forth.schedule, _threads(forth, forth.halo(steps))
-    program, names = forth.program, [one.name for one in forth.program.arrays]
+    threads = _threads(forth, forth.halo(steps))
+    fits = _planes(forth, steps) * forth.ring_pitch() <= 0.875 * _room(forth, threads)
+    return fits and not _are_few(forth, threads) and _goes_round(forth, forth.halo(steps), steps)
+
+
+def _planes(forth: Layout, steps: int) -> int:
+    """The rows of all rings, as far as the march alone tells."""
+    schedule, program, names = forth.schedule, forth.program, [one.name for one in forth.program.arrays]
     rows = 2 * (schedule.skew * (steps - 1) + max(schedule.delays) + 1)
     back = sum(max(kept, 1) * schedule.rings[name] for name, kept in zip(names, program.kept, strict=True)) + SUMS
     planes = sum(_ring_rows(forth, names, steps, rows, 2 * schedule.skew)) + steps * back
-    planes += steps * sum(schedule.rings.values())
-    fits = planes * forth.ring_pitch() <= 0.875 * _room(forth, threads)
-    return fits and not _are_few(forth, threads) and _goes_round(forth, forth.halo(steps), steps)
+    return planes + steps * sum(schedule.rings.values())
 
 
 def is_too_long(call: MarchCall) -> bool:
     """Whether shorter blocks of levels are gone back through sooner: slabs of long ones take more rows beside them, or
-    are too few for all threads. Longer ones than usual are asked for where there is no room for more states."""
+    are too few for all threads, and their rings leave the caches that threads have of their own. Longer ones than usual
+    are asked for where there is no room for more states."""
     forth, steps = layout_of(call), call.steps
     if axes_of(call)[0] == "" or steps > max(LENGTHS):
         return False
@@ -133,7 +140,8 @@ def _cost(forth: Layout, steps: int) -> float:
     threads = _threads(forth, halo + reach)
     beside = 2 * halo * threads / forth.size(0) if threads > 1 else 0.0
     kept = KEPT if forth.rank < 3 else KEPT_IN_SPACE
-    return (1 + beside) * num_threads() / threads + kept * forth.most_kept / (reach**3 * steps)
+    beyond = log2(max(1.0, _planes(forth, steps) * forth.row_bytes() / own_cache()))
+    return (1 + beside) * (1 + FURTHER * beyond) * num_threads() / threads + kept * forth.most_kept / (reach**3 * steps)
 
 
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
