@@ -83,7 +83,9 @@ def make_schedule(program: Program, abreast: bool = False) -> Schedule:
     """
     edges = [replace(one, apart=one.offset[1] != 0) for one in find_edges(program)] if abreast else find_edges(program)
     skew, delays = _delays_of(program, edges, 0)
-    rows = _reach(program, edges)
+    alone = abreast and not program.wraps  # one tile of all rows, beside which there is nothing
+    none = (0,) * len(program.operations)
+    rows = Reach(none, none, 0) if alone else _reach(program, edges)
     direct = frozenset(
         one.name
         for one, _ in program.state
