@@ -262,12 +262,15 @@ def test_blocks_are_short_enough_for_all_threads(monkeypatch: pytest.MonkeyPatch
         call = case_of(u).call
         return [one for one in _slabs.LENGTHS if not _slabs.is_too_long(replace(call, steps=one, block=0))]
 
+    monkeypatch.setattr(_slabs, "own_cache", lambda: 2**30)
     monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
     assert lengths(1024, 1) == list(_slabs.LENGTHS)
     few = lengths(256, 4)
     assert few and max(few) < 8
     monkeypatch.setattr(_slabs, "num_threads", lambda: 1)
     assert lengths(256, 4) == list(_slabs.LENGTHS)
+    monkeypatch.setattr(_slabs, "own_cache", lambda: 2**20)
+    assert lengths(256, 4) == list(_slabs.LENGTHS)[1:], "rings of the longest leave a thread's own cache"
 
 
 def test_a_block_is_no_shorter_than_the_levels_that_are_kept() -> None:
