@@ -44,8 +44,8 @@ class Measured:
 
     @property
     def remainders(self) -> np.ndarray:
-        """The larger of both sides by step; of one, where f is not finite on the other."""
-        return np.fmax(np.where(np.isfinite(self.below), self.below, np.nan), self.above)
+        """The larger of both sides by step; those above where f is not finite below."""
+        return np.where(np.isfinite(self.below), np.maximum(self.above, self.below), self.above)
 
 
 def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, back: np.ndarray) -> Measured:

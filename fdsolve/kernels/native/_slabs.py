@@ -105,7 +105,7 @@ def lies_near(call: MarchCall) -> bool:
     """
     forth, steps = layout_of(call), call.steps
     if _abreast(forth) > 1:
-        forth = _alone(one_level(call))
+        forth = _march_abreast(one_level(call))
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
     threads = _threads(forth, forth.halo(steps))
@@ -224,7 +224,7 @@ def _goes_round(forth: Layout, wide: int, steps: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _alone(call: MarchCall) -> Layout:
+def _march_abreast(call: MarchCall) -> Layout:
     """The program of a march scheduled for threads abreast, without what it leaves for a pull."""
     program = layout_of(call).program
     return Layout(program, make_schedule(program, abreast=True))
