@@ -48,6 +48,7 @@ def make_blocks(program: Program, schedule: Schedule) -> Schedule | None:
         late=0,
         least=levels,
         blocks=Blocks(seconds, second, depths),
+        together=1,
     )
 
 

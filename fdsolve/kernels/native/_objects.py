@@ -19,6 +19,8 @@ _FORM = "2"
 """Changes when what stands in the files does."""
 SPEED = 3
 """How much LLVM optimises: 0 to 3."""
+_SLOWED = ("skylake-avx512", "cascadelake", "cooperlake", "cannonlake")
+"""Processors whose clock slows down while they compute with vectors of 512 bits."""
 _engines: list[Any] = []
 
 
@@ -27,15 +29,23 @@ def _machine() -> Any:
     """The processor as LLVM's target."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    cpu, features = processor()
     target = binding.Target.from_default_triple()
     return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 
 
+@cache
+def processor() -> tuple[str, str]:
+    """The processor's name and features. Those that have vectors of 512 bits use them: LLVM would not on Intel's, for
+    the sake of the first ones."""
+    name, features = binding.get_host_cpu_name(), binding.get_host_cpu_features()
+    wide = features.get("avx512f", False) and name not in _SLOWED
+    return name, features.flatten() + ",-prefer-256-bit" * wide
+
+
 def object_key(source: str) -> str:
     """What tells a module's machine code from others: its text, the processor and the compiler's version."""
-    processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    about = (_FORM, str(SPEED), llvmlite.__version__, *processor)
+    about = (_FORM, str(SPEED), llvmlite.__version__, *processor())
     return hashlib.sha256("\0".join((*about, source)).encode()).hexdigest()
 
 

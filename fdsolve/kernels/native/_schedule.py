@@ -16,6 +16,9 @@ from ._program import Program, Unserved
 
 MAX_REACH = 32
 """Rows; what reads further than this across a level is not worth a wavefront."""
+TOGETHER = 4
+"""Turns of a level after each other, where levels read one row beside and rows are no planes: what they read in common
+is in the first cache then. Rings are higher by so many rows less one, which wider ones do not make up for."""
 LOW = (8, 16, 32)
 """Rows of low tiles: the fewest are taken with which what stands at a wall lies in the tile there."""
 
@@ -48,7 +51,7 @@ class Schedule:
     `reads` is how many rows away levels before are read. Arrays in `direct` can be written where they stand by a pass
     of at least `fewest` levels; else rows are copied there `late` turns after they are computed. Passes of fewer levels
     than `least` would write over what is still read. With `blocks` there are no rings: passes have a multiple of
-    `least` levels.
+    `least` levels. So many turns of a level are done `together`, before those of the next one.
     """
 
     delays: tuple[int, ...]
@@ -61,6 +64,7 @@ class Schedule:
     late: int
     least: int
     blocks: Blocks | None = None
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -95,17 +99,9 @@ def make_schedule(program: Program, abreast: bool = False) -> Schedule:
         skew, delays = _delays_of(program, edges, 1)  # else later levels never come after what reads rows behind
     late, fewest, least = _overwriting(program, edges, skew, delays)
     reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
-    return Schedule(
-        delays,
-        skew,
-        _rings(program, edges, skew, delays, late),
-        rows,
-        reads,
-        direct,
-        fewest,
-        late,
-        least,
-    )
+    together = TOGETHER if len(program.arrays[0].shape) == 2 and skew <= 1 else 1
+    rings = _rings(program, edges, skew, delays, late, together)
+    return Schedule(delays, skew, rings, rows, reads, direct, fewest, late, least, together=together)
 
 
 def _delays_of(program: Program, edges: Sequence[Edge], fewest: int) -> tuple[int, tuple[int, ...]]:
@@ -323,13 +319,15 @@ def _overwriting(program: Program, edges: list[Edge], skew: int, delays: tuple[i
     return late, fewest, least
 
 
-def _rings(program: Program, edges: list[Edge], skew: int, delays: tuple[int, ...], late: int) -> dict[str, int]:
+def _rings(
+    program: Program, edges: list[Edge], skew: int, delays: tuple[int, ...], late: int, together: int
+) -> dict[str, int]:
     """Rows to hold of each array: from the first writing of a row to the last reading of it; a power of two."""
     found = {}
     for one in program.arrays:
         writers = [delays[i] for i, op in enumerate(program.operations) if op.array == one.name]
         last = [delays[e.reader] + skew * e.lag - e.offset[0] for e in edges
                 if program.operations[e.writer].array == one.name]  # fmt: skip
-        rows = max([*last, *(w + late for w in writers), 0]) - min([*writers, 0]) + 1
+        rows = max([*last, *(w + late for w in writers), 0]) - min([*writers, 0]) + together
         found[one.name] = 1 << (rows - 1).bit_length()
     return found

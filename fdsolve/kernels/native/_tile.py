@@ -37,11 +37,12 @@ class TileWriter(Addresses):
         last = code.add(self.rows_here.high, code.add(code.mul(self.levels, schedule.skew), most))
         if self.turns:
             first, last = code.most(first, self.turns[0]), code.least(last, self.turns[1])
-        with (
-            code.loop(0, self._num_blocks()) as self.block,
-            code.loop(first, last) as turn,
-        ):
-            with code.loop(1, code.add(self.levels, 1)) as level:
+        together = schedule.together
+        strips = code.div(code.add(code.sub(last, first), together - 1), together)
+        with code.loop(0, self._num_blocks()) as self.block, code.loop(0, strips) as strip:
+            begin = code.add(first, code.mul(strip, together))
+            end = code.least(code.add(begin, together), last)
+            with code.loop(1, code.add(self.levels, 1)) as level, code.loop(begin, end) as turn:
                 self._level(code.sub(turn, code.mul(code.sub(level, 1), schedule.skew)), level)
             if self.meeting is not None:
                 code.builder.call(self.meeting, [self.crew[2]])
