@@ -470,3 +470,43 @@ def test_data_may_be_traced() -> None:
     wanted = [gradient(one) for one in data]
     np.testing.assert_allclose(jax.vmap(gradient)(data), wanted, rtol=1e-12)
     np.testing.assert_allclose(jax.jit(gradient)(data[0]), wanted[0], rtol=1e-12)
+
+
+@jax.custom_jvp
+def _ramp(c: Any, x: Any) -> Any:
+    """A ramp whose slope on the flat side is given as a tenth."""
+    return jnp.where(x > 0, c * x, 0.0)
+
+
+@_ramp.defjvp
+def _slope(values: Any, tangents: Any) -> Any:
+    (c, x), (dc, dx) = values, tangents
+    return _ramp(c, x), jnp.where(x > 0, 1.0, 0.1) * (dc * x + c * dx)
+
+
+@pytest.mark.parametrize("rule", ["diagonal", "coupled"])
+def test_a_derivative_that_a_function_gives_itself_is_taken_or_the_function_refused(rule: str) -> None:
+    """Of the equations within it the slope on the flat side would be zero."""
+    grid = fd.Grid(t=fd.Time(0.0, 4.0, num=5), x=fd.Axis(0.0, 4.0, num=5))
+
+    def gradient(of: Any, adjoint: Any) -> Any:
+        u = fd.Field("u", grid)
+        u[...], u[0] = of, 1.0
+        along = jnp.array([-1.0, 0.5, -2.0, 2.0, 3.0])
+        return jax.grad(lambda c: jnp.sum(fd.solve(u, c=c, X=along, adjoint=adjoint)["u"] ** 2))(jnp.full(5, 0.5))
+
+    def beside(u: Any, c: Any, X: Any) -> Any:
+        return 0.6 * u["t-1"] + _ramp(c[...], X[...])
+
+    wanted = gradient(beside, fd.adjoint.Full())
+    assert abs(wanted[0]) > 0.1
+    close(gradient(beside, fd.adjoint.Online(DRTRL(rule=rule))), wanted)
+
+    def of_both(u: Any, c: Any, X: Any) -> Any:
+        return 0.6 * u["t-1"] + 0.1 * _ramp(c[...], u["t-1"]) + X[...]
+
+    if rule == "coupled":
+        close(gradient(of_both, fd.adjoint.Online(DRTRL(rule=rule))), gradient(of_both, fd.adjoint.Full()))
+        return
+    with pytest.raises(CannotFollow, match="custom_jvp_call"):
+        gradient(of_both, fd.adjoint.Online(DRTRL(rule=rule)))

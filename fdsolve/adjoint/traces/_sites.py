@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...errors import PlanningError
-from ...stencil import ALL_CALLS, bind_equation, follow, inner_of
+from ...stencil import CALLS, bind_equation, follow, inner_of
 from ._operations import Placed
 from ._registry import AbstractOperation, Site, find
 from ._update import Point, Update
@@ -192,7 +192,7 @@ class _Walker:
         moving = any(kind.level == MOVING for kind in kinds)
         sources = frozenset().union(*(kinds[k].sources for k in raw)) if raw else frozenset()
         name = eqn.primitive.name
-        if raw and name in ALL_CALLS and (inner := inner_of(eqn)) is not None:
+        if raw and name in CALLS and (inner := inner_of(eqn)) is not None:
             consts = [_Kind(FIXED)] * len(inner.consts)
             return self.walk(inner.jaxpr, inner.consts, values, [*consts, *kinds])
         kind = _Kind(MOVING) if moving else _Kind(RAW, sources) if raw else _Kind(FIXED)
