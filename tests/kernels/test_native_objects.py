@@ -120,3 +120,18 @@ def test_processes_that_compile_at_once_share_one_file(tmp_path: Path) -> None:
     assert found[0] == found[1]
     assert abs(float(found[0]) - 35 / 2**5) < 1e-5
     assert [one.suffix for one in (tmp_path / "native").iterdir()] == [".o"]
+
+
+def test_wide_vectors_are_used_where_they_do_not_slow_the_clock_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for name, features in (
+        ("sapphirerapids", {"avx512f": True}), ("skylake-avx512", {"avx512f": True}), ("haswell", {"avx512f": False}),
+    ):  # fmt: skip
+        made = binding.FeatureMap(features)
+        monkeypatch.setattr(binding, "get_host_cpu_name", lambda name=name: name)
+        monkeypatch.setattr(binding, "get_host_cpu_features", lambda made=made: made)
+        _objects.processor.cache_clear()
+        found.append("-prefer-256-bit" in _objects.processor()[1])
+    monkeypatch.undo()
+    _objects.processor.cache_clear()
+    assert found == [True, False, False]

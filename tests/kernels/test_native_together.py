@@ -6,10 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from llvmlite import binding
 
 import fdsolve as fd
-from fdsolve.kernels.native import _objects
 from fdsolve.kernels.native._march import layout_of
 from fdsolve.kernels.native._schedule import TOGETHER, make_schedule
 from fdsolve.schemes import RK4, laplacian
@@ -106,18 +104,3 @@ def test_rings_of_one_turn_do_not_hold_what_several_read() -> None:
     """So that the test above can fail."""
     program = layout_of(_heat().call).program
     assert list(_missed(program, make_schedule(program), 4 * TOGETHER))
-
-
-def test_wide_vectors_are_used_where_they_do_not_slow_the_clock_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for name, features in (
-        ("sapphirerapids", {"avx512f": True}), ("skylake-avx512", {"avx512f": True}), ("haswell", {"avx512f": False}),
-    ):  # fmt: skip
-        made = binding.FeatureMap(features)
-        monkeypatch.setattr(binding, "get_host_cpu_name", lambda name=name: name)
-        monkeypatch.setattr(binding, "get_host_cpu_features", lambda made=made: made)
-        _objects.processor.cache_clear()
-        found.append("-prefer-256-bit" in _objects.processor()[1])
-    monkeypatch.undo()
-    _objects.processor.cache_clear()
-    assert found == [True, False, False]

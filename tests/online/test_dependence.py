@@ -128,3 +128,27 @@ def test_a_choice_by_a_parameter_alone():
     u = jnp.linspace(0.2, 0.9, N)
     exact, found = (gradient(one, step, dict(k=0.4), u) for one in (traces.Exact(), traces.DRTRL()))
     np.testing.assert_allclose(found, exact, rtol=1e-12)
+
+
+@jax.custom_jvp
+def rounded(u):
+    """Flat, with the slope of what it rounds."""
+    return jnp.round(u)
+
+
+@rounded.defjvp
+def _slope(values, tangents):
+    return rounded(*values), tangents[0]
+
+
+def test_a_derivative_of_ones_own_counts_not_the_function():
+    def step(p, u, x, c):
+        return 0.3 * rounded(jnp.roll(u, 1)) + p["k"] * u
+
+    u, k = jnp.linspace(0.2, 3.9, N), jnp.linspace(0.3, 0.7, N)
+    exact = gradient(traces.Exact(), step, dict(k=k), u)
+    blind = gradient(traces.Exact(), lambda p, u, x, c: 0.3 * jnp.round(jnp.roll(u, 1)) + p["k"] * u, dict(k=k), u)
+    assert np.max(np.abs(jax.tree.leaves(exact)[0] - jax.tree.leaves(blind)[0])) > 1e-2
+    np.testing.assert_allclose(
+        jax.tree.leaves(gradient(traces.SnAp(N), step, dict(k=k), u))[0], jax.tree.leaves(exact)[0], rtol=1e-12
+    )

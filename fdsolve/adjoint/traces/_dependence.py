@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...stencil import ALL_CALLS, bind_equation, follow, inner_of
+from ...stencil import CALLS, bind_equation, follow, inner_of
 
 _FLAT = frozenset({"sign", "floor", "ceil", "round", "stop_gradient", "nextafter"})
 """What has no slope."""
@@ -89,7 +89,9 @@ def _evaluate(eqn: Any, given: list[Entry]) -> list[Entry]:
     name, inner = eqn.primitive.name, inner_of(eqn)
     if not any(one.changes for one in given):
         return [Entry(value, False) for value in bind_equation(eqn, [one.value for one in given])]
-    if inner is not None and (name in ALL_CALLS or name == "custom_vjp_call"):
+    if inner is not None and name == "custom_jvp_call":
+        return _by_tangents(eqn, inner, given)
+    if inner is not None and (name in CALLS or name == "custom_vjp_call"):
         return _walk(inner, given)
     values = bind_equation(eqn, [one.value for one in given])
     smooth = [jnp.issubdtype(out.aval.dtype, jnp.inexact) for out in eqn.outvars]
@@ -97,6 +99,31 @@ def _evaluate(eqn: Any, given: list[Entry]) -> list[Entry]:
         return [Entry(value, True) for value in values]
     marks = _marks(eqn, given)
     return [Entry(value, True, mark if yes else None) for value, mark, yes in zip(values, marks, smooth, strict=True)]
+
+
+def _by_tangents(eqn: Any, inner: Any, given: list[Entry]) -> list[Entry]:
+    """The results of a function that gives its derivative itself: marks go the way of its tangents."""
+    values, places = [one.value for one in given], [k for k, one in enumerate(given) if one.marks is not None]
+    found = _walk(inner, [Entry(one.value, one.changes) for one in given])
+    smooth = [k for k, out in enumerate(eqn.outvars) if jnp.issubdtype(out.aval.dtype, jnp.inexact)]
+    if not places:
+        return found
+
+    def tangents_of(values: list[Any], tangents: list[Any]) -> list[Any]:
+        def function(moved: list[Any]) -> list[Any]:
+            there = dict(zip(places, moved, strict=True))
+            results = bind_equation(eqn, [there.get(k, value) for k, value in enumerate(values)])
+            return [results[k] for k in smooth]
+
+        return jax.jvp(function, ([values[k] for k in places],), (tangents,))[1]
+
+    along = [jnp.ones_like(values[k]) for k in places]
+    entries = [Entry(one.value, one.changes) for one in given]
+    entries += [Entry(one, True, given[k].marks) for k, one in zip(places, along, strict=True)]
+    moved = _walk(jax.make_jaxpr(tangents_of)(values, along), entries)
+    for k, one in zip(smooth, moved, strict=True):
+        found[k] = Entry(found[k].value, True, one.marks)
+    return found
 
 
 def _marks(eqn: Any, given: list[Entry]) -> Sequence[Any]:
