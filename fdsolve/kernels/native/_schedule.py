@@ -99,7 +99,7 @@ def make_schedule(program: Program, abreast: bool = False) -> Schedule:
         skew, delays = _delays_of(program, edges, 1)  # else later levels never come after what reads rows behind
     late, fewest, least = _overwriting(program, edges, skew, delays)
     reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
-    together = TOGETHER if len(program.arrays[0].shape) == 2 and skew <= 1 else 1
+    together = TOGETHER if len(program.arrays[0].shape) == 2 and skew == 1 else 1
     rings = _rings(program, edges, skew, delays, late, together)
     return Schedule(delays, skew, rings, rows, reads, direct, fewest, late, least, together=together)
 
