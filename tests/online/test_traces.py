@@ -362,6 +362,112 @@ def test_operations_can_be_registered() -> None:
     assert {"mul", "conv_general_dilated", "fdsolve_conv", "dot_general"} <= set(traces.names())
 
 
+class _Two(traces.AbstractOperation):
+    """y_i = k_0 x_i + k_1 x_{i−1}; right with two colours, and their parts to be put wrong."""
+
+    combs: Any = np.eye(2)
+    turned = False
+
+    def adjacency(self, site: traces.Site) -> Any:
+        return self.combs
+
+    def solve(self, site: traces.Site, delta: Any, trace: Any) -> Any:
+        found = jnp.sum(delta * trace, -1)
+        return found[::-1] if self.turned else found
+
+
+def _with_rules(**changed: Any) -> Any:
+    return type("Changed", (_Two,), changed)()
+
+
+def _of_two(results: bool = False) -> Any:
+    made = jex.Primitive("two_taps")
+    made.multiple_results = results
+
+    def run(kernel: Any, x: Any) -> Any:
+        y = kernel[0] * x + kernel[1] * jnp.roll(x, 1)
+        return [y, y] if results else y
+
+    made.def_impl(run)
+    made.def_abstract_eval(lambda kernel, x: [x, x] if results else x)
+    mlir.register_lowering(made, mlir.lower_fun(run, multiple_results=results))
+    ad.primitive_jvps[made] = lambda primals, tangents: jax.jvp(
+        run, tuple(primals), tuple(map(ad.instantiate_zeros, tangents))
+    )
+    return made
+
+
+WRONG = {
+    "shape of colours": (dict(combs=np.ones(2)), r"`adjacency` has the shape \(2,\), wanted is \(colours, 2\)"),
+    "an entry left out": (dict(combs=np.array([[1, 0]])), "leaves an entry of the parameter out, the first at 1"),
+    "one colour for two": (
+        dict(combs=np.ones((1, 2)), solve=lambda self, site, delta, trace: jnp.full(2, jnp.sum(delta * trace))),
+        "two entries of one colour reach the same entry of y",
+    ),
+    "entries exchanged": (dict(turned=True), "gives an entry of the parameter what belongs to another"),
+    "shape of the gradient": (
+        dict(solve=lambda self, site, delta, trace: delta * trace[0]),
+        r"`solve` gives the shape \(8,\), wanted is that of the parameter, \(2,\)",
+    ),
+    "shape of the Jacobian": (
+        dict(jacobian=lambda self, site, raw, others: jnp.zeros(8)),
+        r"`jacobian` gives the shape \(8,\), wanted is \(colours, \*y\), \(2, 8\)",
+    ),
+    "half the Jacobian": (
+        dict(jacobian=lambda self, site, raw, others: 0.5 * _Two.jacobian(self, site, raw, others)),
+        "is not ∂y/∂raw along each colour",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["right", *WRONG])
+def test_wrong_rules_of_an_operation_are_told(name: str) -> None:
+    """They are held against its derivative before a trace takes them."""
+    taps = _of_two()
+    parameters = dict(k=jnp.asarray([0.3, 0.2]))
+
+    def step(p: Any, u: Any, x: Any) -> Any:
+        return 0.6 * u + taps.bind(p["k"], x)
+
+    def loss(u: Any, x: Any) -> Any:
+        return jnp.sum(u**2)
+
+    changed, message = WRONG.get(name, ({}, ""))
+    traces.register("two_taps", _with_rules(**changed))
+    try:
+        if message:
+            with pytest.raises(fd.DeclarationError, match=f"registered for `two_taps` has wrong rules.*{message}"):
+                march(step, loss, parameters, U0, DRIVE, [(DRTRL(), 1)])
+            return
+        found, _ = march(step, loss, parameters, U0, DRIVE, [(DRTRL(), 1), (Exact(), 1)])
+    finally:
+        traces.withdraw("two_taps")
+    close(found[0], found[1], 1e-12)
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_operations_of_several_results_are_refused_with_a_way_that_works(registered: bool) -> None:
+    taps = _of_two(results=True)
+    update = traces.make_update(
+        lambda p, u, x, c: 0.6 * u + taps.bind(p["k"], x)[0], dict(k=jnp.asarray([0.3, 0.2])), U0, DRIVE[0]
+    )
+    if registered:
+        traces.register("two_taps", _Two())
+    try:
+        with pytest.raises(traces.CannotFollow, match="`two_taps`") as refused:
+            traces.follow(update, DRTRL())
+    finally:
+        traces.withdraw("two_taps")
+    assert "register" not in str(refused.value).replace("registered", "")
+    assert traces.follow(update, DRTRL(), Exact()).report[0].exact
+
+
+def test_operations_are_registered_by_the_names_of_primitives() -> None:
+    with pytest.raises(fd.DeclarationError, match=r"the name of a primitive, its `\.name`, got .*two_taps"):
+        traces.register(_of_two(), _Two())
+    assert all(isinstance(name, str) for name in traces.names())
+
+
 def test_waves_are_refused() -> None:
     """A mode that turns undamped, seen in one state; the message names the exact methods."""
 

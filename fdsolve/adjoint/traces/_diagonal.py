@@ -14,6 +14,7 @@ from ._exact import first_pattern, start_pattern, state_pattern
 from ._method import AbstractMethod, Trace, entries_of, rows_of, start_along
 from ._operations import Stencil
 from ._patterns import STATE, colour, find_ends, mark, owners, push_state
+from ._proof import prove
 from ._registry import AbstractOperation, Site
 from ._sites import CannotFollow, Walk, make_walk
 from ._update import Point, Update
@@ -80,6 +81,10 @@ def _combine(
     dtype = update.packing.dtype
     held = np.zeros(update.num_parameters, dtype)
     held[entries_of(update, apart)] = 1
+    if walk is not None and used:
+        numbers = [one.number for one in used]
+        for one, tap in zip(used, walk.like(numbers), strict=True):
+            prove(one.site, one.operation, tap.others)
 
     def start(theta: Any, constants: Any) -> Any:
         zeros = [jnp.zeros((len(one.operation.adjacency(one.site)), *one.site.out.shape), dtype) for one in used]

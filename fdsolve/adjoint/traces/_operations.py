@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._registry import AbstractOperation, Site, register
+from ._registry import AbstractOperation, Site, find, names, register
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,7 @@ def _summed(values: Any, shape: tuple[int, ...]) -> Any:
     return jnp.sum(values, axis=thin, keepdims=True) if thin else values
 
 
+PLACED = Placed()
 register("mul", Pointwise((0, 1)))
 register("div", Pointwise((1,)))
 for _name in ("pow", "max", "min", "atan2", "rem", "nextafter", "hypot"):
@@ -159,7 +160,10 @@ for _name in ("pow", "max", "min", "atan2", "rem", "nextafter", "hypot"):
 for _name in ("add", "sub", "add_any"):
     register(_name, Placed(is_spread=True))
 for _name in ("select_n", "concatenate", "pad", "dynamic_update_slice", "scatter-add", "scatter"):
-    register(_name, Placed())
+    register(_name, PLACED)
 register("dot_general", Product())
 register("conv_general_dilated", Convolution())
 register("fdsolve_conv", Convolution())
+
+STANDARD = {_name: find(_name) for _name in names()}
+"""What is known from the start, by name."""

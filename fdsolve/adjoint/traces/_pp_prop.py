@@ -54,7 +54,7 @@ class PPProp(AbstractMethod):
         held[entries_of(update, own)] = 1
 
         def start(theta: Any, constants: Any) -> Any:
-            shapes = jax.eval_shape(lambda *point: walk.slopes_at(point, _numbers(sites))[1], *update.example)
+            shapes = walk.like(_numbers(sites))
             xs = [
                 [jnp.zeros(x.shape, x.dtype) for x in _moving(one, tap)] for one, tap in zip(sites, shapes, strict=True)
             ]

@@ -67,11 +67,14 @@ class AbstractOperation(ABC):
 _OPERATIONS: dict[str, AbstractOperation] = {}
 
 
-def register(primitive: str, operation: AbstractOperation) -> None:
-    """Makes an operation known by the name of its primitive in JAX.
+def register(primitive: Any, operation: Any) -> None:
+    """Makes an `AbstractOperation` known by the name of its primitive in JAX.
 
-    Raises DeclarationError where the name is taken or the operation is none.
+    Its rules are held against the derivative of the primitive where a trace first takes them. Raises DeclarationError
+    where the name is taken or none, or the operation is none.
     """
+    if not isinstance(primitive, str):
+        raise DeclarationError(f"register takes the name of a primitive, its `.name`, got {primitive!r}.")
     if not isinstance(operation, AbstractOperation):
         raise DeclarationError(f"register takes an operation, made of AbstractOperation, got {operation!r}.")
     if primitive in _OPERATIONS:

@@ -12,12 +12,11 @@ from jax import lax
 
 from ...errors import PlanningError
 from ...stencil import CALLS, bind_equation, follow, inner_of
-from ._operations import Placed
+from ._operations import PLACED, Placed
 from ._registry import AbstractOperation, Site, find
 from ._update import Point, Update
 
 FIXED, RAW, MOVING = 0, 1, 2
-_PLACED = Placed()
 
 
 class CannotFollow(PlanningError):
@@ -153,6 +152,10 @@ class Walk:
         taps = self.tapped(*point, still)[1]
         return [along(number) for number in numbers], [taps[number] for number in numbers]
 
+    def like(self, numbers: Sequence[int]) -> list[Tap]:
+        """What is at some sites, as shapes."""
+        return jax.eval_shape(lambda *point: self.slopes_at(point, numbers)[1], *self.update.example)
+
     def pull_raws(self, point: Point, numbers: Sequence[int], cotangents: Sequence[Any]) -> Any:
         """The gradient (P,) from those of the parameters' values at some sites."""
         theta, state, aside, inputs = point
@@ -201,7 +204,9 @@ class _Walker:
             return [(one, kind) for one in bind_equation(eqn, values)]
         operation = find(name)
         if operation is None:
-            raise self.refuse(f"through `{name}`, an operation that has no rules", sources)
+            raise self.refuse(f"through `{name}`, an operation that has no rules", sources, len(eqn.outvars) == 1)
+        if len(eqn.outvars) > 1:
+            raise self.refuse(f"through `{name}`, an operation of several results, for which no rules are", sources)
         return [(self.meet(eqn, operation, values, kinds, raw), _Kind(MOVING))]
 
     def meet(
@@ -225,14 +230,16 @@ class _Walker:
         """A value made of parameters alone that is part of the next state."""
         spec = jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
         site = Site("next state", lambda raw, others: raw, spec, spec, 0, {}, kind.sources)
-        return self.visitor.meet(site, _PLACED, value, ())[0]
+        return self.visitor.meet(site, PLACED, value, ())[0]
 
-    def refuse(self, how: str, sources: frozenset[int]) -> CannotFollow:
-        """The error for parameters that cannot be followed."""
+    def refuse(self, how: str, sources: frozenset[int], unknown: bool = False) -> CannotFollow:
+        """The error for parameters that cannot be followed; `unknown`: until the operation is registered."""
         shown = ", ".join(f"`{self.names[k]}`" for k in sorted(sources))
+        ways = ', otherwise="forward", or register the operation: fd.adjoint.traces.register'
+        further = ways if unknown else ', or otherwise="forward"'
         return CannotFollow(
             f'The trace cannot follow the parameter {shown}: it enters the step {how}. Take method="forward" for it '
-            f'(exact), otherwise="forward", or register the operation: fd.adjoint.traces.register.',
+            f"(exact){further}.",
             sources,
         )
 
