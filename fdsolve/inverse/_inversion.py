@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from ..errors import RunError
-from ..units import to_name
 from ._objective import Objective
 from ._uncertainty import Quadratic, to_quadratic
 
@@ -108,8 +107,7 @@ class Inversion:
     def _dataset(self, arrays: list[Any]) -> xr.Dataset:
         found = {}
         for leaf, array in zip(self.objective.space.leaves, arrays, strict=True):
-            units = leaf.units if leaf.unit is None else to_name(leaf.unit)
-            attrs = {} if units is None else {"units": units}
+            attrs = {} if leaf.units is None else {"units": leaf.units}
             found[leaf.name] = xr.DataArray(np.asarray(array), leaf.coords, leaf.dims, attrs=attrs)
         return xr.Dataset(found)
 

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
-from ..units import UnitName, in_words, is_quantity, name_of, plain, to_magnitudes, to_name, units_of, with_unit
+from ..units import UnitName, in_words, is_quantity, plain, to_magnitudes, to_name, units_of, with_unit
 from ._frame import Labels
 from ._names import is_leaf, named_leaves
 from ._transforms import AbstractTransform, Identity, inside, within
@@ -81,12 +81,7 @@ class Space:
     def labels(self) -> dict[str, Labels]:
         """What each parameter says of itself."""
         return {
-            leaf.name: Labels(
-                leaf.dims if leaf.labelled else (),
-                leaf.coords,
-                leaf.units if leaf.unit is None else to_name(leaf.unit),
-            )
-            for leaf in self.leaves
+            leaf.name: Labels(leaf.dims if leaf.labelled else (), leaf.coords, leaf.units) for leaf in self.leaves
         }
 
     def start(self) -> jax.Array:
@@ -141,7 +136,7 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
     leaves = []
     for name, value in named.items():
         array, unit = _to_array(name, plain(value)), _unit_of(value)
-        units = units_of(value) if unit is None else name_of(unit)
+        units = units_of(value) if unit is None else to_name(unit)
         dims, coords = _dims(name, value, array)
         chosen = maps.get(name, Identity())
         if not isinstance(chosen, AbstractTransform):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .._losses import check_arrays, traced_by_jax
 from ..errors import DeclarationError
 from ..planning import Plan
-from ..units import is_quantity, magnitude, name_of, quantity, to_magnitudes, with_unit
+from ..units import is_quantity, magnitude, name_of, quantity, to_magnitudes, to_name, with_unit
 
 
 class StreamUnits:
@@ -32,7 +32,7 @@ class StreamUnits:
         if unit is None or not is_quantity(value):
             has, got = ("none", name_of(value.unit)) if unit is None else (name_of(unit), "none")
             raise DeclarationError(f"{what}: the unit of `{name}` is {has} at the start, and here {got}.")
-        return to_magnitudes((value,), name_of(unit), f"{what}: values of `{name}`")[0][0]
+        return to_magnitudes((value,), to_name(unit), f"{what}: values of `{name}`")[0][0]
 
     def fields(self, plan: Plan, arrays: Mapping[str, jax.Array]) -> dict[str, Any]:
         """Fields as quantities, where the declaration has quantities."""

@@ -116,6 +116,20 @@ def test_regularisation_and_bounds_go_by_the_name_of_a_quantity() -> None:
         fd.invert(lambda p: jnp.array([p["c"] - 1.0]), dict(c=0.3), bounds=dict(c=(0 * M, None)))
 
 
+def test_units_without_a_name_serve_as_others_do() -> None:
+    """A number times a quantity in km²/s is in 10⁶ m²/s for saiunit."""
+    data, given = observed(0.7), 2 * (2e-7 * (u.kmeter**2 / S))
+    assert str(given.unit).startswith("10.0^6"), given.unit
+    misfit = lambda p: fd.misfit(fd.solve(rod(), kappa=p["k"]), data)  # noqa: E731
+    found = fd.invert(misfit, dict(k=given), bounds=dict(k=(0 * M**2 / S, 2 * given)))
+    np.testing.assert_allclose(found.parameters["k"].to(M**2 / S).mantissa, 0.7, rtol=1e-6)
+    np.testing.assert_allclose(found.to_xarray()["k"], 0.7e-6, rtol=1e-6)
+    stream = fd.online(rod(), dict(kappa=given), loss=warmth)
+    stream.step()
+    stream.update(kappa=0.3 * M**2 / S)
+    np.testing.assert_allclose(stream.parameters["kappa"].to(M**2 / S).mantissa, 0.3, rtol=1e-12)
+
+
 def test_a_gradient_by_quantities_is_checked_by_their_names() -> None:
     table = fd.check_gradient(lambda p: fd.solve(rod(), kappa=p["k"]).final["T"], dict(k=KAPPA), directions="each")
     assert table and [row.along for row in table.rows] == ["k"]
