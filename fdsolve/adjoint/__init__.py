@@ -22,4 +22,5 @@ from ._reversible import Reversible as Reversible
 from ._storage import AbstractStorage as AbstractStorage
 from ._whole import AbstractWhole as AbstractWhole
 from ._whole import Run as Run
+from ._whole import forward_derivatives as forward_derivatives
 from ._whole import pairing as pairing

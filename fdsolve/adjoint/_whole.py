@@ -1,7 +1,8 @@
 """Adjoints of whole runs: those that carry derivatives forward in time, beside the state, from its first level on."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from jax.core import Tracer
 
 from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
-from ..errors import DeclarationError
+from ..errors import DeclarationError, PlanningError
 from ..kernels import linear_map
 from ._base import AbstractAdjoint, March, Step, plain, split
 
@@ -113,7 +114,9 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
     def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         given = dict(zip(inexact, cotangents, strict=True))
         none = [given.get(k, np.zeros(one.shape, jax.dtypes.float0)) for k, one in enumerate(out)]
-        found = static.adjoint.pull(static.run, static.once(kept), moving, static.join, static.out_form.unflatten(none))
+        whole, out_tree = static.once(kept), static.out_form.unflatten(none)
+        with forward_derivatives(f"{static.adjoint!r}", "adjoint=fd.adjoint.Checkpointed()"):
+            found = static.adjoint.pull(static.run, whole, moving, static.join, out_tree)
 
         def taken(*own: Any) -> list[Any]:
             whole = static.once(replaced(kept, moving, own))
@@ -128,6 +131,21 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
 
 
 _whole.defjvp(_push)
+
+
+@contextmanager
+def forward_derivatives(what: str, instead: str) -> Iterator[None]:
+    """Tells what takes forward derivatives of a rule that has none. Raises PlanningError."""
+    try:
+        yield
+    except TypeError as error:
+        if "custom_vjp" not in str(error):
+            raise
+        raise PlanningError(
+            f"{what} takes forward derivatives of the rules, and one of them calls a function that has a derivative "
+            f"in reverse alone (jax.custom_vjp). Give the function jax.custom_jvp, which serves both ways, or take "
+            f"{instead}."
+        ) from error
 
 
 def _check_real(leaves: Sequence[Any], moving: Sequence[int], adjoint: AbstractWhole) -> None:

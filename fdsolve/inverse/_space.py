@@ -80,9 +80,7 @@ class Space:
     @property
     def labels(self) -> dict[str, Labels]:
         """What each parameter says of itself."""
-        return {
-            leaf.name: Labels(leaf.dims if leaf.labelled else (), leaf.coords, leaf.units) for leaf in self.leaves
-        }
+        return {leaf.name: Labels(leaf.dims if leaf.labelled else (), leaf.coords, leaf.units) for leaf in self.leaves}
 
     def start(self) -> jax.Array:
         """The vector of the initial values, (size,)."""

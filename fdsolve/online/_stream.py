@@ -1,6 +1,7 @@
 """The streaming driver: state, loss and gradient after every step, in memory that does not grow."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._losses import takes
-from ..adjoint import check_window, make_method, warn_if_inexact
+from ..adjoint import check_window, forward_derivatives, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
 from ..stencil import depends_on
@@ -119,12 +120,13 @@ class Stream:
                 f"The time axis ends at level {self._declared.last}. Declare it longer: fd.Time(..., num=...); only "
                 f"its points take memory."
             )
-        before = self._held
-        if before is None:
-            before = self._start(given, data)
-            self._check_loss(before, data)
         number = jnp.asarray(self._number + 1, jnp.int32)
-        held, found = self._advance(before, number, given, data)
+        with _derivatives():
+            before = self._held
+            if before is None:
+                before = self._start(given, data)
+                self._check_loss(before, data)
+            held, found = self._advance(before, number, given, data)
         self._check_missing(found, data)
         self._held, self._places = held, self._places or places
         self._number += 1
@@ -309,11 +311,16 @@ def online(
     given = {name: _array(f"fd.online: the input `{name}`", plain(bare(v))) for name, v in (inputs or {}).items()}
     declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
-    following = follow(declared.update, chosen, rest)
+    with _derivatives():
+        following = follow(declared.update, chosen, rest)
     warn_if_inexact(following)
     measure = units.measure(lambda carry, data: _read(loss, declared.look(carry), data))
     follower = Follower(following, measure, check_window(window, "fd.online"))
     return Stream(declared, follower, given, own)
+
+
+def _derivatives() -> AbstractContextManager[None]:
+    return forward_derivatives("fd.online", "fd.solve with adjoint=fd.adjoint.Checkpointed()")
 
 
 def _array(what: str, value: Any) -> jax.Array:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..boundary import Robin
 from ..kernels import Arrays
 from ..planning import Piece, Plan, pieces_of
 from ..stepping import interiors
@@ -147,4 +148,7 @@ def _advice(plan: Plan, largest: float) -> str:
         return f"The step is unstable: take one below {stability.largest:.6g}."  # type: ignore[union-attr]
     if largest > 1e6:
         return "The values grew on the way: try a smaller time step (fd.analyse tells the largest for linear rules)."
-    return "Look at divisions, roots, powers and logarithms in the rule, and at the step."
+    rules = (given.rule for all_of_field in plan.problem.assignments.values() for given in all_of_field)
+    robin = next((rule for rule in rules if isinstance(rule, Robin) and callable(rule.b)), None)
+    walls = "" if robin is None else f", at {robin!r}, which divides by b (where that is 0, write Dirichlet(g / a))"
+    return f"Look at divisions, roots, powers and logarithms in the rule{walls}, and at the step."

@@ -510,3 +510,27 @@ def test_a_derivative_that_a_function_gives_itself_is_taken_or_the_function_refu
         return
     with pytest.raises(CannotFollow, match="custom_jvp_call"):
         gradient(of_both, fd.adjoint.Online(DRTRL(rule=rule)))
+
+
+@jax.custom_vjp
+def _back_alone(a: Any) -> Any:
+    return jnp.sin(a)
+
+
+_back_alone.defvjp(lambda a: (jnp.sin(a), a), lambda a, g: (g * jnp.cos(a),))
+
+
+@pytest.mark.parametrize("method", ["forward", "snap", "d_rtrl", "uoro", "forward_gradient"])
+@pytest.mark.filterwarnings("ignore::fdsolve.FdsolveWarning")
+def test_functions_with_a_derivative_in_reverse_alone_are_told(method: str) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=5), x=fd.Axis(0.0, 1.0, num=4)))
+    u[...] = lambda u, k, dt: u["t-1"] + dt * k * _back_alone(u["t-1"])
+    u[0] = 1.0
+    final = lambda k, **options: jnp.sum(fd.solve(u, k=k, save=fd.final(), **options)["u"])  # noqa: E731
+    message = "forward derivatives of the rules, and one of them .*reverse alone.*Give the function jax.custom_jvp"
+    with pytest.raises(fd.PlanningError, match=message):
+        jax.grad(lambda k: final(k, adjoint=fd.adjoint.Online(method)))(0.3)
+    with pytest.raises(fd.PlanningError, match=message):
+        fd.online(u, dict(k=0.3), loss=lambda state, data: jnp.sum(state["u"] ** 2), method=method).step()
+    slope = (final(0.3 + 1e-6) - final(0.3 - 1e-6)) / 2e-6
+    assert abs(jax.grad(final)(0.3) - slope) <= 1e-8
