@@ -136,7 +136,7 @@ class Frame:
         if isinstance(self.spacing, dict) and step is None:
             raise DeclarationError(f"{self.what}: spacing= has no axis `{name}`; it has {', '.join(self.spacing)}.")
         step = 1.0 if step is None else float(step)
-        return Line(np.full(num - 1, step), np.full(num, step), False)
+        return Line(np.full(num - 1, step), np.full(num, step), (step / 2, step / 2), False)
 
     def _from_axis(self, name: str, num: int, axis: Axis | Time) -> Line:
         if num not in _sizes(axis):
@@ -148,10 +148,12 @@ class Frame:
             widths = np.full(num, axis.step)
             if num == axis.num:
                 widths[[0, -1]] /= 2
-            return Line(np.full(num - 1, axis.step), widths, False)
+            return Line(np.full(num - 1, axis.step), widths, (widths[0] - axis.step / 2,) * 2, False)
         face = self._on_faces(name, num, axis)
         points = axis.positions(face, 0, num + 1 if axis.periodic else num)
-        return Line(np.diff(points), np.diff(axis.ends(face)), axis.periodic)
+        ends = axis.ends(face)
+        beyond = float(points[0] - ends[0]), float(ends[-1] - points[num - 1])
+        return Line(np.diff(points), np.diff(ends), beyond, axis.periodic)
 
     def _places(self, name: str, num: int) -> list[np.ndarray]:
         """Where the values along an axis may lie; nothing where that is not known."""

@@ -1,5 +1,6 @@
 """The axes of a parameter, for integrals of its slopes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -9,12 +10,22 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One axis: distances to the next value, (num − 1,) or (num,) if periodic, and what of the line is around each,
-    (num,), which together is all of it."""
+    """One axis: distances to the next value, (num − 1,) or (num,) if periodic, what of the line is around each, (num,),
+    which together is all of it, and what of it lies before the first value and after the last."""
 
     distances: np.ndarray
     widths: np.ndarray
+    beyond: tuple[float, float]
     periodic: bool
+
+    @property
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """What of the line is around each value, before it and after it, (num,): up to the middles, and at ends to the
+        wall."""
+        half = self.distances / 2
+        if self.periodic:
+            return np.roll(half, 1), half
+        return np.append(self.beyond[0], half), np.append(half, self.beyond[1])
 
     @property
     def between_middles(self) -> np.ndarray:
@@ -35,6 +46,26 @@ class Lines:
         for axis, line in enumerate(self.each):
             result = np.multiply.outer(result, line.distances if axis == between else line.widths)
         return result
+
+    def corner(self, sides: Mapping[int, int]) -> np.ndarray:
+        """Volumes around the points that lie before them (0) or after them (1) along some axes."""
+        result = np.ones(())
+        for axis, line in enumerate(self.each):
+            result = np.multiply.outer(result, line.halves[sides[axis]] if axis in sides else line.widths)
+        return result
+
+    def beside(self, middles: jax.Array, axis: int, side: int) -> jax.Array:
+        """At each point the value at the middle before it (0) or after it (1) along an axis; 0 beyond the ends."""
+        if self.each[axis].periodic:
+            return middles if side else jnp.roll(middles, 1, axis)
+        return jnp.pad(middles, [((0, 1) if side else (1, 0)) if k == axis else (0, 0) for k in range(middles.ndim)])
+
+    def at_middles(self, values: jax.Array, axis: int, side: int) -> jax.Array:
+        """The transpose of `beside`."""
+        if self.each[axis].periodic:
+            return values if side else jnp.roll(values, -1, axis)
+        num = values.shape[axis]
+        return jax.lax.slice_in_dim(values, 1 - side, num - side, axis=axis)
 
     def slope(self, array: jax.Array, axis: int) -> jax.Array:
         """(mᵢ₊₁ − mᵢ)/Δ along an axis, at the middles."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import jax
@@ -143,7 +144,9 @@ class TotalVariation(AbstractTerm):
 
     As residuals by its quadratic majoriser, whose value and gradient are the term's and whose Gauss–Newton matrix is
     that of lagged diffusivity (Vogel and Oman, SIAM J. Sci. Comput. 17, 227, 1996): with s = √(|∇m|² + ε²) held,
-    s = ½(|∇m|² + ε²)/s + ½s.
+    s = ½(|∇m|² + ε²)/s + ½s. A cell has as many corners as there are pairs of neighbours on different axes, each with
+    slopes of its own and the volume up to the middles: so planes have their value up to the walls, and a mirror image
+    that of its original.
     """
 
     weight: float
@@ -155,18 +158,21 @@ class TotalVariation(AbstractTerm):
     def residuals(self, parameters: Any) -> list[jax.Array]:
         array, frame = _value(self, parameters)
         lines, along = frame.lines(array.shape)
-        volumes, slopes = lines.volumes(None), []
-        for axis in along:
-            slope = lines.slope(array, axis)
-            short = array.shape[axis] - slope.shape[axis]
-            between = lines.volumes(axis) / np.take(volumes, range(slope.shape[axis]), axis)  # a jump counts in full
-            slope = slope * jnp.asarray(between, array.dtype)
-            slopes.append(jnp.pad(slope, [(0, short if k == axis else 0) for k in range(array.ndim)]))
-        square = sum((_square(slope) for slope in slopes), start=jnp.full_like(array.real, self.smoothing**2))
-        steepness = jax.lax.stop_gradient(jnp.sqrt(square))
-        share = jnp.asarray(np.sqrt(self.weight * volumes), square.dtype) / jnp.sqrt(steepness)
-        weighed = [slope * share.astype(slope.dtype) for slope in slopes]
-        return [*weighed, self.smoothing * share, steepness * share]
+        slopes = [lines.slope(array, axis) for axis in along]
+        square, weight = [_square(jax.lax.stop_gradient(slope)) for slope in slopes], self.weight
+        flat = steep = jnp.zeros_like(array.real)  # w ∫ dV/s and w ∫ s dV of each cell
+        shares = [jnp.zeros_like(one) for one in square]  # w ∫ dV/s of what has this slope
+        for corner in product((0, 1), repeat=len(along)):
+            volume = jnp.asarray(weight * lines.corner(dict(zip(along, corner, strict=True))), flat.dtype)
+            beside = [lines.beside(one, *where) for one, *where in zip(square, along, corner, strict=True)]
+            steepness = jnp.sqrt(sum(beside, start=jnp.full_like(flat, self.smoothing**2)))
+            part = volume / steepness
+            flat, steep = flat + part, steep + volume * steepness
+            shares = [
+                share + lines.at_middles(part, *where) for share, *where in zip(shares, along, corner, strict=True)
+            ]
+        weighed = [slope * jnp.sqrt(share).astype(slope.dtype) for slope, share in zip(slopes, shares, strict=True)]
+        return [*weighed, self.smoothing * jnp.sqrt(flat), jnp.sqrt(steep)]
 
 
 def tikhonov(

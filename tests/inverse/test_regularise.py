@@ -50,6 +50,61 @@ def test_volumes_around_the_values_fill_the_domain(line: tuple[fd.Axis, int]) ->
     np.testing.assert_allclose(found, axis.length, rtol=1e-6)
 
 
+@given(st.lists(lines(), min_size=1, max_size=3), st.integers(0, 2**16))
+def test_total_variation_is_the_sum_over_the_corners_of_all_cells(made: Any, seed: int) -> None:
+    """Against loops: each corner with the slopes of its own and the volume up to the middles, and to the walls."""
+    sizes, rng = tuple(num for _, num in made), np.random.default_rng(seed)
+    grid = fd.Grid(**{name: axis for name, (axis, _) in zip("xyz", made, strict=False)})
+    m, smooth = rng.standard_normal(sizes), 0.3
+    halves, steps = [], []
+    for axis, num in made:
+        points = axis.positions(num != axis.num, 0, num)
+        gaps = np.diff(points, append=points[0] + axis.length) if axis.periodic else np.diff(points)
+        total, own = axis.length, np.zeros((num, 2))
+        own[: len(gaps), 1] = gaps / 2
+        own[:, 0] = np.roll(own[:, 1], 1)
+        if not axis.periodic:
+            own[0, 0], own[-1, 1] = points[0] - axis.lower, axis.lower + axis.length - points[-1]
+        np.testing.assert_allclose(own.sum(), total, rtol=1e-12)
+        halves.append(own)
+        steps.append(gaps)
+
+    def value(m: np.ndarray) -> float:
+        found = 0.0
+        for place in np.ndindex(*sizes):
+            for corner in np.ndindex(*(2,) * len(sizes)):
+                square, volume = smooth**2, 1.0
+                for k, side in enumerate(corner):
+                    volume *= halves[k][place[k], side]
+                    middle = place[k] + side - 1
+                    if made[k][0].periodic or 0 <= middle < len(steps[k]):
+                        beside = list(place)
+                        beside[k] = (place[k] + 2 * side - 1) % sizes[k]
+                        square += ((m[tuple(beside)] - m[place]) / steps[k][middle]) ** 2
+                found += volume * np.sqrt(square)
+        return 0.7 * found
+
+    term = fd.total_variation(0.7, "m", grid=grid, smoothing=smooth)
+    given_m = dict(m=jnp.asarray(m))
+    np.testing.assert_allclose(term(given_m), value(m), rtol=1e-11)
+    along = rng.standard_normal(sizes)
+    slope = (value(m + 1e-5 * along) - value(m - 1e-5 * along)) / 2e-5
+    np.testing.assert_allclose(jnp.vdot(jax.grad(term)(given_m)["m"], along), slope, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_total_variation_of_planes_is_exact_and_that_of_mirror_images_the_same(cells: bool) -> None:
+    """Up to the walls of nodes; of cells between the first value and the last, beyond which nothing varies."""
+    grid = fd.Grid(x=fd.Axis(0.0, 2.0, num=7, cells=cells), y=fd.Axis(0.0, 1.0, num=9, cells=cells))
+    x, y = np.meshgrid(grid.x.points, grid.y.points, indexing="ij")
+    term = fd.total_variation(1.0, grid=grid, smoothing=1e-9)
+    across = 10.0 if not cells else 5 * (2 - 2 / 7) * (1 - 1 / 9) + 3 * (2 - 2 / 7) / 9 + 4 * (1 - 1 / 9) * 2 / 7
+    np.testing.assert_allclose(term(jnp.asarray(3 * x + 4 * y)), across, rtol=1e-7)
+    disc = np.where((x - 0.9) ** 2 + (y - 0.45) ** 2 < 0.09, 1 + x * y, 0.0)
+    for image in (disc[::-1], disc[:, ::-1]):
+        np.testing.assert_allclose(term(jnp.asarray(image)), term(jnp.asarray(disc)), rtol=1e-12)
+
+
 @given(lines())
 def test_slopes_and_curvatures_of_polynomials_are_exact(line: tuple[fd.Axis, int]) -> None:
     """Between the first value and the last; curvatures over the cells of those that have two neighbours."""
