@@ -1,6 +1,7 @@
 """Functions of the user that are differentiated: how many arguments they take, and what they must not do."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,12 +28,17 @@ def traced_by_jax(what: str) -> Iterator[None]:
     """Tells whose function turned traced values into numbers. Raises DeclarationError."""
     try:
         yield
-    except jax.errors.TracerIntegerConversionError as error:
-        raise DeclarationError(
-            f"{what} takes an element of a list or NumPy array by a number that is traced (that of the subset is). "
-            f"Stack the elements into one array of jax.numpy: data = jnp.stack(shots), and data[k]."
-        ) from error
-    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+    except (
+        jax.errors.TracerIntegerConversionError,
+        jax.errors.TracerArrayConversionError,
+        jax.errors.ConcretizationTypeError,
+    ) as error:
+        by_number = re.search(r"\bu?int\d+\[\]", str(error))  # NumPy makes an array of a number it is indexed by
+        if isinstance(error, jax.errors.TracerIntegerConversionError) or by_number:
+            raise DeclarationError(
+                f"{what} takes an element of a list or NumPy array by a number that is traced (that of the subset is). "
+                f"Stack the elements into one array of jax.numpy: data = jnp.stack(shots), and data[k]."
+            ) from error
         raise DeclarationError(
             f"{what} turns its parameters into NumPy arrays or numbers, and has no derivative there. Write it in "
             f"jax.numpy; a solution's arrays are solution['u'], without to_xarray()."

@@ -117,7 +117,8 @@ class Host(AbstractOutside):
 class Disk(AbstractOutside):
     """Kept states in files under a folder, removed when the gradient is there; one more forward run for each. Exact.
 
-    `path` is a folder, made where there is none. Raises DeclarationError for something else.
+    `path` is a folder, made at once where there is none. Raises DeclarationError for something else, and for a folder
+    that cannot be made or written to.
     """
 
     path: str | PathLike[str]
@@ -128,6 +129,14 @@ class Disk(AbstractOutside):
         folder = Path(self.path)
         if folder.exists() and not folder.is_dir():
             raise DeclarationError(f"Disk takes the path of a folder, and {str(folder)!r} is a file.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise DeclarationError(
+                f"Disk({str(folder)!r}): {error.strerror or error}. Give a folder that can be made and written to, as "
+                f"Disk({tempfile.gettempdir()!r})."
+            ) from error
         object.__setattr__(self, "path", str(folder))
 
     def _open(self) -> "_Folder":

@@ -140,9 +140,11 @@ class Frame:
 
     def _from_axis(self, name: str, num: int, axis: Axis | Time) -> Line:
         if num not in _sizes(axis):
+            others = [] if self.grid is None else [one for one in self.grid.names if one != name]
+            advice = f" Where it has other axes, name them in their order: axes=('{others[0]}',)." if others else ""
             raise DeclarationError(
-                f"{self.what}: the parameter has {num} points along `{name}`, where the grid has {_sizes_text(axis)}. "
-                f"Where the parameter has other axes, name them in their order: axes=('t',)."
+                f"{self.what}: the parameter has {num} points along `{name}`, where the grid has {_sizes_text(axis)}."
+                f"{advice}"
             )
         if isinstance(axis, Time):
             widths = np.full(num, axis.step)

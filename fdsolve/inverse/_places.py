@@ -194,10 +194,12 @@ def _check_dims(observed: xr.DataArray, lines: list[Along], what: str) -> None:
     placed |= {line.name for line in lines if line.counted}
     lost = [str(dim) for dim in observed.dims if dim not in placed]
     if lost:
-        wanted = ", ".join(f"`{line.name}`" for line in lines)
+        absent = [line.name for line in lines if not set(_names(line)) & set(observed.coords)]
+        wanted = absent or [line.name for line in lines]
         raise DeclarationError(
             f"{what}: nothing says where the observations lie along their dimension `{lost[0]}`. Give coordinates "
-            f"along it, of {wanted}: observations.assign_coords({lines[-1].name}=('{lost[0]}', places))."
+            f"along it, of {', '.join(f'`{one}`' for one in wanted)}: "
+            f"observations.assign_coords({wanted[-1]}=('{lost[0]}', places))."
         )
 
 

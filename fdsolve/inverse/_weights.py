@@ -29,9 +29,14 @@ def weights_of(weight: Any, name: str, observed: xr.DataArray, units: str | None
         weight = _one_over_sigma(weight, name, observed, units, what)
     if isinstance(weight, xr.DataArray):
         try:
-            weight = xr.align(weight, observed, join="exact")[0].broadcast_like(observed).transpose(*observed.dims).data
-        except ValueError as error:
-            raise DeclarationError(f"{what}: the weights do not fit the observations: {error}") from None
+            weight = xr.align(_in_order(weight, observed), observed, join="exact")[0]
+            weight = weight.broadcast_like(observed).transpose(*observed.dims).data
+        except ValueError:
+            raise DeclarationError(
+                f"{what}: the weights do not fit the observations: they lie along {_dims(weight)}, and the "
+                f"observations along {_dims(observed)}, at other places. One weight is wanted for each of these places, "
+                f"under its label; or an array without labels."
+            ) from None
     weight = _numbers(weight, f'{what}: weight= is a number, an array or "{SIGMA}"')
     if np.ndim(weight):
         try:
@@ -44,7 +49,9 @@ def weights_of(weight: Any, name: str, observed: xr.DataArray, units: str | None
     if not isinstance(weight, Tracer):
         good = np.isfinite(np.asarray(weight)) & (np.asarray(weight) >= 0)
         if not good.all():
-            raise DeclarationError(f"{what}: weights are finite and not negative, got {np.ravel(weight)[~good][0]}.")
+            raise DeclarationError(
+                f"{what}: weights are finite and not negative, got {np.ravel(weight)[~np.ravel(good)][0]}."
+            )
     return weight
 
 
@@ -105,3 +112,15 @@ def _numbers(value: Any, wanted: str) -> Any:
     if not good:
         raise DeclarationError(f"{wanted}, of real numbers, got {' '.join(f'{value!r:.60}'.split())}.")
     return array
+
+
+def _in_order(weight: xr.DataArray, observed: xr.DataArray) -> xr.DataArray:
+    """Weights in the order of the observations, along dimensions that have the same labels."""
+    both = [dim for dim in weight.dims if dim in weight.indexes and dim in observed.indexes]
+    pairs = {dim: (weight.indexes[dim], observed.indexes[dim]) for dim in both}
+    same = [dim for dim, (own, other) in pairs.items() if own.is_unique and other.is_unique and set(own) == set(other)]
+    return weight.reindex({dim: observed.indexes[dim] for dim in same})
+
+
+def _dims(array: xr.DataArray) -> str:
+    return ", ".join(f"`{dim}` ({num})" for dim, num in array.sizes.items()) or "no dimension"

@@ -147,5 +147,7 @@ def test_messages() -> None:
         fd.adjoint.Disk("")
     with pytest.raises(fd.DeclarationError, match="is a file"):
         fd.adjoint.Disk(__file__)
+    with pytest.raises(fd.DeclarationError, match=r"Not a directory.*Give a folder that can be made and written to"):
+        fd.adjoint.Disk(f"{__file__}/states")
     with pytest.raises(TypeError, match="int"):
         jax.grad(loss(fd.adjoint.Checkpointed()))(dict(a=1, nu=POINT["nu"]))

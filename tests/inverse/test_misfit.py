@@ -61,6 +61,23 @@ def test_between_a_wall_and_the_middle_of_a_cell_values_go_on_as_they_do_beside_
         fd.misfit(solution, observed.assign_coords(x=("p", [0.0, 0.01, 2.5, 1.99, 0.7, 1e-9])))
 
 
+def test_labelled_weights_go_by_their_labels() -> None:
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=6), y=fd.Axis(0.0, 1.0, num=6)))
+    u[...] = lambda x, y: x + y
+    solution = fd.solve(u)
+    observed = xr.DataArray(np.zeros((2, 3)), dict(x=[0.2, 0.4], y=[0.2, 0.4, 0.6]), ("x", "y"), name="u")
+    weight = xr.DataArray([1.0, 4.0, 9.0], dict(y=[0.2, 0.4, 0.6]), ("y",))
+    expected = fd.misfit(solution, observed, weight=weight)
+    np.testing.assert_allclose(expected, [0.4, 2.4, 7.2, 0.6, 3.2, 9.0], rtol=1e-6)
+    np.testing.assert_array_equal(fd.misfit(solution, observed, weight=weight[[2, 0, 1]]), expected)
+    with pytest.raises(fd.DeclarationError, match=r"along `y` \(3\), and the observations along `x` \(2\), `y`"):
+        fd.misfit(solution, observed, weight=weight.assign_coords(y=[0.2, 0.4, 0.8]))
+    with pytest.raises(fd.DeclarationError, match=r"not negative, got -1.0\."):
+        fd.misfit(solution, observed, weight=-1.0)
+    with pytest.raises(fd.DeclarationError, match=r"of `x`: observations.assign_coords\(x=\('z', places\)\)"):
+        fd.misfit(solution, observed.rename(x="z"))
+
+
 def test_weights_by_sigma_and_traced_values(solution, points):
     sigma = points.assign_coords(sigma=("p", np.linspace(1, 2, 30))) + 1.0
     kept = np.delete(np.linspace(1, 2, 30), 3)

@@ -57,6 +57,12 @@ WRONG = [
     (residuals, dict(START, size=np.longdouble(1)), {}, "`size` has dtype .*astype"),
     (lambda p: xr.DataArray(p["size"] * X, dims="x"), dict(size=1.0), {}, "returns a DataArray"),
     (lambda p, k: p["size"] - [X, X][k], dict(size=1.0), dict(subsets=2), "element of a list .* jnp.stack"),
+    (
+        lambda p, k: p["size"] - np.stack([X, X])[k],
+        dict(size=1.0),
+        dict(subsets=2),
+        "element of a list or NumPy array .* jnp.stack",
+    ),
     (residuals, dict(START, none=np.zeros(0)), {}, "`none` has no entries"),
     (residuals, START, dict(callback=lambda a, b: None), "a function of one iterate"),
     (residuals, START, dict(transform=dict(size=fd.inverse.Transform(jnp.exp, jnp.exp))), "does not invert itself"),

@@ -534,3 +534,17 @@ def test_functions_with_a_derivative_in_reverse_alone_are_told(method: str) -> N
         fd.online(u, dict(k=0.3), loss=lambda state, data: jnp.sum(state["u"] ** 2), method=method).step()
     slope = (final(0.3 + 1e-6) - final(0.3 - 1e-6)) / 2e-6
     assert abs(jax.grad(final)(0.3) - slope) <= 1e-8
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.filterwarnings("ignore::fdsolve.FdsolveWarning")
+def test_the_estimate_of_uoro_has_a_derivative(samples: int) -> None:
+    """With the same draws; norms of what is nothing at the start have one too."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=6), x=fd.Axis(0.0, 1.0, num=7)))
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.cos(7 * x)
+    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+    method = fd.adjoint.Online("uoro", samples=samples)
+    gradient = jax.jit(jax.grad(lambda k: jnp.sum(fd.solve(u, k=k, save=fd.final(), adjoint=method)["u"] ** 2)))
+    slope = jax.jvp(gradient, (0.1,), (1.0,))[1]
+    np.testing.assert_allclose(slope, (gradient(0.1 + 1e-5) - gradient(0.1 - 1e-5)) / 2e-5, rtol=1e-6)

@@ -56,13 +56,16 @@ class UORO(AbstractMethod):
         dtype, states, width = update.packing.dtype, update.num_states, update.num_parameters
         held = np.zeros(width, dtype)
         held[entries_of(update, own)] = 1
-        tiny = jnp.finfo(dtype).tiny ** 0.5
+        tiny = jnp.finfo(dtype).tiny
 
         def join(state_part: Any, param_part: Any, signs: Any, back: Any) -> tuple[Any, Any]:
             """The sum of two estimates of rank one as one: s̃ θ̃ᵀ + ν bᵀ in the mean."""
-            norm = jnp.linalg.norm
-            ratio = jnp.sqrt((norm(param_part) + tiny) / (norm(state_part) + tiny))
-            other = jnp.sqrt((norm(back) + tiny) / (norm(signs) + tiny))
+
+            def norm(one: Any) -> Any:
+                """Above zero, and with a derivative there."""
+                return jnp.sqrt(jnp.sum(one**2) + tiny)
+
+            ratio, other = jnp.sqrt(norm(param_part) / norm(state_part)), jnp.sqrt(norm(back) / norm(signs))
             return ratio * state_part + other * signs, param_part / ratio + back / other
 
         def start(theta: Any, constants: Any) -> Any:
