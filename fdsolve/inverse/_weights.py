@@ -34,8 +34,8 @@ def weights_of(weight: Any, name: str, observed: xr.DataArray, units: str | None
         except ValueError:
             raise DeclarationError(
                 f"{what}: the weights do not fit the observations: they lie along {_dims(weight)}, and the "
-                f"observations along {_dims(observed)}, at other places. One weight is wanted for each of these places, "
-                f"under its label; or an array without labels."
+                f"observations along {_dims(observed)}, at other places. One weight is wanted for each of these "
+                f"places, under its label; or an array without labels."
             ) from None
     weight = _numbers(weight, f'{what}: weight= is a number, an array or "{SIGMA}"')
     if np.ndim(weight):
