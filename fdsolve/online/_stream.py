@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +19,7 @@ from ..stencil import depends_on
 from ..units import plain
 from ._data import Places, plain_data
 from ._declared import Declared, declare
+from ._kept import read, write
 from ._labels import Labels, plain_array
 from ._units import StreamUnits
 
@@ -43,13 +46,14 @@ class Stream:
 
     `step(data)` takes one step. `loss` and `gradient` are those of all steps so far, or since `forget()`; `update(...)`
     changes parameters while running, the traces stay. `report` says how each parameter is followed. `copy.copy(stream)`
-    goes on by itself from where the stream is. Where the declaration has quantities, fields and losses are such, and
-    gradients are in [loss]/[parameter].
+    goes on by itself from where the stream is; `save(path)` and `restore(path)` go on after a break. Where the
+    declaration has quantities, fields and losses are such, and gradients are in [loss]/[parameter].
     """
 
     def __init__(self, declared: Declared, follower: Follower, inputs: Mapping[str, Any], params: Mapping[str, Any]):
         self._declared, self._follower, self._inputs = declared, follower, inputs
-        self._params, self._held, self._number, self._form = dict(params), None, 0, None
+        self._params, self._held, self._number = dict(params), None, 0
+        self._form: str | None = None
         self._places: Places = {}
         self._advance = jax.jit(self._run)
 
@@ -166,6 +170,37 @@ class Stream:
         if "entry" in self._held:
             self._held["entry"] = {**self._held["entry"], "gradient": zero}
 
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Writes all that is carried to a file, whole at any moment. A stream that is declared like this one goes on
+        from here: `fd.online(...)` as before, and `restore(path)`. Raises RunError in a traced run."""
+        content = dict(number=self._number, params=self._params, held=self._held, form=self._form)
+        return write(path, self._kind, {**content, "places": self._places, "loss": self._declared.units.of_loss})
+
+    def restore(self, path: str | PathLike[str]) -> None:
+        """Goes on where the stream was that `save` wrote; on the same machine and versions bit for bit. The time axis
+        may be longer. Restore only files you trust: they are pickles.
+
+        Raises RunError for what is no such file, DeclarationError for that of a stream of other parameters, fields,
+        methods or windows.
+        """
+        found = read(path, self._kind)
+        self._number, self._params, self._held = found["number"], found["params"], found["held"]
+        self._form, self._places = found["form"], found["places"]
+        self._declared.units.of_loss = found["loss"]
+
+    @property
+    def _kind(self) -> dict[str, str]:
+        """What a file must be of to be gone on with, in words."""
+        names = {name: f"{value.dtype}{list(value.shape)}" for name, value in self._params.items()}
+        units = self._declared.units.names
+        packing = self._declared.update.packing
+        return {
+            "list of parameters": ", ".join(f"{name} {text}{units.get(name, '')}" for name, text in names.items()),
+            "state": f"{self._declared.update.num_states} numbers, {packing.dtype}",
+            "window": str(self._follower.window),
+            "report": str(self.report),
+        }
+
     def _start(self, given: Any, data: Any) -> dict[str, Any]:
         update = self._declared.update
 
@@ -231,10 +266,11 @@ class Stream:
 
     def _check(self, data: Any) -> dict[str, Any]:
         """The inputs among the data."""
-        form = jax.tree.structure(data), [(np.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(data)]
+        each = ", ".join(f"{jnp.result_type(x)}{list(np.shape(x))}" for x in jax.tree.leaves(data))
+        form = f"{jax.tree.structure(data)} of {each or 'nothing'}"
         if self._form is not None and form != self._form:
             raise DeclarationError(
-                f"step: data have the form {_shown(self._form)} at every step, got {_shown(form)}. Data of another "
+                f"step: data have the form {self._form} at every step, got {form}. Data of another "
                 f"form would be compiled anew; mark what is missing by nan, and mask it in the loss."
             )
         if self._inputs and not (isinstance(data, Mapping) and set(self._inputs) <= set(data)):
@@ -249,10 +285,6 @@ class Stream:
                 raise DeclarationError(f"step: the input `{name}` has shape {known.shape}, got {given[name].shape}.")
         self._form = form
         return given
-
-
-def _shown(form: Any) -> str:
-    return f"{form[0]} of {', '.join(f'{dtype}{list(shape)}' for shape, dtype in form[1]) or 'nothing'}"
 
 
 def online(

@@ -18,7 +18,13 @@ class StreamUnits:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._of = {name: value.unit for name, value in given.items() if is_quantity(value)}
-        self._loss: Any = None
+        self.of_loss: Any = None
+        """The unit of the loss, once it is known."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The units of quantities by name, as they are written behind a number."""
+        return {name: f" {name_of(unit)}" for name, unit in self._of.items()}
 
     def attach(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Magnitudes by name as the quantities they stand for."""
@@ -48,7 +54,7 @@ class StreamUnits:
             with traced_by_jax("fd.online: the loss"):
                 value = check_arrays(loss(state, data), "fd.online: the loss")
             if is_quantity(value):
-                self._loss, value = value.unit, magnitude(value)
+                self.of_loss, value = value.unit, magnitude(value)
             number = jnp.asarray(value)
             if number.shape != () or not jnp.issubdtype(number.dtype, jnp.floating):
                 raise DeclarationError(
@@ -61,13 +67,13 @@ class StreamUnits:
 
     def loss(self, number: jax.Array) -> Any:
         """A loss in its unit."""
-        return with_unit(number, self._loss)
+        return with_unit(number, self.of_loss)
 
     def gradient(self, gradient: Mapping[str, jax.Array]) -> dict[str, Any]:
         """A gradient in [loss]/[parameter]."""
         return {name: with_unit(array, self._slope(name)) for name, array in gradient.items()}
 
     def _slope(self, name: str) -> Any:
-        loss, own = self._loss, self._of.get(name)
+        loss, own = self.of_loss, self._of.get(name)
         known = ([] if loss is None else [loss]) + ([] if own is None else [own**-1])
         return math.prod(known[1:], start=known[0]) if known else None
