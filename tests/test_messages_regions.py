@@ -216,6 +216,11 @@ PLACES = {
     "nowhere": undeclared(
         "`fd.point` takes a coordinate for each space axis, for example fd.point(x=0.3).", lambda: fd.point()
     ),
+    "a function": undeclared(
+        "u[point(x=…)]: a coordinate of `fd.point` is one number, got x=a function. A source that moves is a rule of "
+        "`x` and time on a region around its path.",
+        add(fd.point(x=abs)),
+    ),
     "a string": undeclared("u[point(x=a)]: a coordinate of `fd.point` is one number, got x='a'.", add(fd.point(x="a"))),
     "combined": undeclared(f"([point(x=0.5)] & [1:]){COMBINED}", lambda: fd.point(x=0.5) & fd.region[1:]),
     "a condition": undeclared(

@@ -16,7 +16,7 @@ from ..errors import DeclarationError
 from ..units import plain
 from ._names import by_name, named_leaves
 from ._objective import to_vector
-from ._verdict import Measured, Row, bends, compare, judge
+from ._verdict import Measured, Row, bends, compare, judge, norm
 
 NUM_STEPS = 8
 EACH = "each"
@@ -269,7 +269,7 @@ class _Point:
             else:
                 value, change = values[k], forward[k]
                 ups = abs(change @ dual - vector @ back[k])
-                ups /= max(np.linalg.norm(change) * np.linalg.norm(dual), np.finfo(float).tiny)
+                ups = ups / max(float(norm(change)), np.finfo(float).tiny) / float(norm(dual))
             found.append(compare(value, change, ups, steps, back[k]))
         return found
 

@@ -1,6 +1,7 @@
 """The verdict of a direction in `fd.check_gradient`: Taylor remainders, kinks, jumps, and what rounding hides."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,6 @@ class Measured:
 def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, back: np.ndarray) -> Measured:
     """Norms of the remainders."""
     middle, up, down = values[0], values[1 : len(steps) + 1], values[len(steps) + 1 :]
-    norm = lambda a: np.linalg.norm(a, axis=-1)  # noqa: E731
     return Measured(
         float(norm(middle)),
         float(norm(change)),
@@ -62,6 +62,13 @@ def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.n
         bool(np.isfinite(back).all() and np.isfinite(change).all()),
         back,
     )
+
+
+def norm(vectors: np.ndarray) -> Any:
+    """The norms of vectors along the last axis, of entries whose squares underflow too."""
+    most = np.max(np.abs(vectors), axis=-1, initial=0.0, keepdims=True)
+    unit = np.where(np.isfinite(most) & (most > 0), most, 1.0)
+    return unit[..., 0] * np.linalg.norm(vectors / unit, axis=-1)
 
 
 def bends(one: Measured, eps: float) -> float | None:

@@ -147,7 +147,10 @@ def check_coordinate(axis: str, value: Any, what: str) -> None:
     if isinstance(value, Tracer):
         return
     if isinstance(value, str | bool) or np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.number):
-        raise DeclarationError(f"{what}: a coordinate of `fd.point` is one number, got {axis}={value!r}.")
+        moves = callable(value)
+        remedy = f" A source that moves is a rule of `{axis}` and time on a region around its path." if moves else ""
+        shown = "a function" if moves else repr(value)
+        raise DeclarationError(f"{what}: a coordinate of `fd.point` is one number, got {axis}={shown}.{remedy}")
 
 
 def check_inside(

@@ -99,6 +99,14 @@ def test_a_large_constant_hides_no_wrong_gradient(dtype, constant):
     assert right or ("Gradient IS NOT TESTED" in repr(right) and "take constants off it" in repr(right))
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e-290, 1e250])
+def test_values_whose_squares_are_no_numbers_hide_no_wrong_gradient(size):
+    at = dict(x=np.linspace(0.5, 1.5, 3))
+    right = fd.check_gradient(lambda p: size * squares(1.0, 0)(p["x"]), at)
+    assert right and "Taylor slope 2.00" in repr(right)
+    assert not fd.check_gradient(lambda p: size * squares(0.99, 0)(p["x"]), at)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_affine_functions_pass(dtype):
     at = dict(x=np.ones(3, dtype))
