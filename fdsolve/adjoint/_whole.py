@@ -104,6 +104,7 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
     moving = [k for k, tangent in enumerate(along) if moves(tangent)]
     inexact = [k for k, one in enumerate(out) if jnp.issubdtype(one.dtype, jnp.inexact)]
     _check_real(leaves, moving, static.adjoint)
+    none = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
 
     def forward(kept: Sequence[Any], directions: Sequence[Any]) -> list[Any]:
         def run(*given: Any) -> list[Any]:
@@ -113,8 +114,8 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
 
     def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         given = dict(zip(inexact, cotangents, strict=True))
-        none = [given.get(k, np.zeros(one.shape, jax.dtypes.float0)) for k, one in enumerate(out)]
-        whole, out_tree = static.once(kept), static.out_form.unflatten(none)
+        every = [given.get(k, one) for k, one in enumerate(none)]
+        whole, out_tree = static.once(kept), static.out_form.unflatten(every)
         with forward_derivatives(f"{static.adjoint!r}", "adjoint=fd.adjoint.Checkpointed()"):
             found = static.adjoint.pull(static.run, whole, moving, static.join, out_tree)
 
@@ -126,8 +127,7 @@ def _push(static: _Static, primals: Any, tangents: Any) -> tuple[list[Any], list
 
     like = [out[k] for k in inexact]
     found = iter(linear_map(forward, backward, leaves, [along[k] for k in moving], like))
-    zero = [np.zeros(one.shape, jax.dtypes.float0) for one in out]
-    return out, [next(found) if k in inexact else zero[k] for k in range(len(out))]
+    return out, [next(found) if k in inexact else none[k] for k in range(len(out))]
 
 
 _whole.defjvp(_push)

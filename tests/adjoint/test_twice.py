@@ -120,3 +120,20 @@ def test_generated_code(save: str, adjoint: Any) -> None:
         assert float(jnp.abs(expected[key]).max()) > 1e-2
         np.testing.assert_allclose(forwards[key], expected[key], rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(backwards[key], expected[key], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", [fd.adjoint.traces.SnAp(6), fd.adjoint.traces.DRTRL("coupled")])
+@pytest.mark.filterwarnings("ignore:These gradients are not exact")
+def test_traces_keep_nothing_of_the_trace_in_which_they_were_found(method):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=5), x=fd.Axis(0.0, 1.0, num=16, periodic=True))
+
+    def of(place: Any) -> Any:
+        u = fd.Field("u", grid)
+        u[...] = lambda u: 0.9 * u["t-1"]
+        u[0] = 0.0
+        u[fd.point(x=place, interpolation="sinc")] += 1.0
+        found = fd.solve(u, save=fd.final(), adjoint=fd.adjoint.Online(method))["u"]
+        return jnp.sum(jnp.sin(found) * jnp.arange(16.0))
+
+    twice = jax.grad(jax.grad(of))
+    np.testing.assert_allclose(jax.jit(twice)(0.43), twice(0.43), rtol=1e-10)

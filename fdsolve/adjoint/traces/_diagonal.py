@@ -152,13 +152,12 @@ class Band:
             )
         colours = colour(pattern)
         table = owners(pattern, colours, p.size)
-        combs = np.zeros((len(table), update.num_parameters))
+        combs = np.zeros((len(table), update.num_parameters), update.packing.dtype)
         combs[colours, np.arange(p.start, p.stop)] = 1
         raw = jax.ShapeDtypeStruct(p.shape, p.dtype)
         out = jax.ShapeDtypeStruct((update.num_states,), update.packing.dtype)
         site = Site("stencil", lambda value, others: value, raw, out, 0, {}, frozenset([number]))
-        seen = jnp.asarray(table < p.size, update.packing.dtype)
-        return Band(Stencil(table), site, jnp.asarray(combs, update.packing.dtype), seen)
+        return Band(Stencil(table), site, combs, (table < p.size).astype(update.packing.dtype))
 
     def jacobian(self, update: Update, point: Point) -> Any:
         """B along each comb, (colours, N)."""
@@ -177,7 +176,7 @@ def find_slope(update: Update, walk: Walk | None, rule: str) -> tuple[Callable[[
         assert walk is not None
         function = walk.cut
     push = push_state(function)
-    ones = jnp.ones((update.num_states,), update.packing.dtype)
+    ones = np.ones((update.num_states,), update.packing.dtype)
 
     def plain(point: Point) -> Any:
         return push(point, ones)
@@ -213,7 +212,7 @@ def _combed(update: Update, push: Any, function: Any) -> Callable[[Point], Any]:
     pattern = state_pattern(update, None if function == update.step else function)
     pattern = pattern | np.eye(len(pattern), dtype=bool)
     colours = colour(pattern)
-    combs = jnp.asarray(np.arange(colours.max() + 1)[:, None] == colours, update.packing.dtype)
+    combs = (np.arange(colours.max() + 1)[:, None] == colours).astype(update.packing.dtype)
 
     def slope(point: Point) -> Any:
         return jnp.sum(combs * jax.vmap(lambda comb: push(point, comb))(combs), 0)

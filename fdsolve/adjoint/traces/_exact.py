@@ -30,7 +30,7 @@ class Exact(AbstractMethod):
         places, dtype = entries_of(update, own), update.packing.dtype
         each = update.num_states * dtype.itemsize
         check_budget(len(places), each, int(self.memory), 'method="forward"')
-        moves = jnp.asarray(np.eye(update.num_parameters)[places], dtype)
+        moves = np.eye(update.num_parameters, dtype=dtype)[places]
 
         def gradient(point: Point, trace: Any, delta: Any) -> Any:
             return jnp.zeros((update.num_parameters,), dtype).at[places].set(trace @ delta)
@@ -66,13 +66,12 @@ class SnAp(AbstractMethod):
         full = bool((wider <= kept).all())
         colours = colour(wider)
         owner = owners(kept, colours, len(places))
-        mask = jnp.asarray(owner < len(places), dtype)
-        combs = np.zeros((len(owner), update.num_parameters))
-        combs[colours, places] = 1
-        moves, flat = jnp.asarray(combs, dtype), jnp.asarray(owner.ravel())
+        mask = (owner < len(places)).astype(dtype)
+        moves = np.zeros((len(owner), update.num_parameters), dtype)
+        moves[colours, places] = 1
 
         def gradient(point: Point, trace: Any, delta: Any) -> Any:
-            found = jax.ops.segment_sum((delta * trace).ravel(), flat, len(places) + 1)[:-1]
+            found = jax.ops.segment_sum((delta * trace).ravel(), owner.ravel(), len(places) + 1)[:-1]
             return jnp.zeros((update.num_parameters,), dtype).at[places].set(found)
 
         band = int(onward.sum(1).max(initial=0))
