@@ -26,6 +26,8 @@ from ._rooms import Room, rooms_of
 from ._scalar import unsupported
 from ._terms import Terms, adjoint_names, product_name
 
+MOST_RULES = 400
+"""Operations of a level; where there are more, its transpose has too many pieces, which takes long to find out."""
 MOST_CUT = 400
 """Operations that are cut further for the sake of one loop a row; where there are more, compiling them is dear."""
 
@@ -78,6 +80,8 @@ def pull_program(program: Program, axes: tuple[str, ...], moving: tuple[str, ...
 
 class _Transpose:
     def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool):
+        if len(program.operations) > MOST_RULES:
+            raise Unserved(f"its transpose has too many pieces, of {len(program.operations)} operations")
         self.source, self.axes, self.cutter = program, axes, Cutter(program)
         self.terms = Terms(program, axes, moving, beside)
         self.kept, self.here = self.terms.kept, self.terms.here

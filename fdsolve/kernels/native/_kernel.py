@@ -13,6 +13,8 @@ from .._registry import register
 
 MIN_UPDATES = 2**15
 """Points × levels; below, generating code costs more than it saves."""
+MIN_IN_LAYERS = 2**24
+"""The same where absorbing layers remember: their rules are many, and compiling a gradient's takes half a minute."""
 MIN_STEPS = 4
 MIN_READS = 2**15
 """What all points of a level read, where receivers listen at each; below, the calls cost more than they save."""
@@ -34,11 +36,13 @@ def why_not(call: MarchCall) -> str | None:
 
 def rank(call: MarchCall) -> int:
     """First of all where there is enough work for its compilation, else after the portable kernel."""
-    points = max(prod(one.shape) for one in call.structure.arrays)
+    arrays = call.structure.arrays
+    points, remember = max(prod(one.shape) for one in arrays), any(one.hidden and one.kept for one in arrays)
+    least = MIN_IN_LAYERS if remember else MIN_UPDATES
     if call.structure.recording is not None:
         levels = call.structure.segments[-1].stop
-        return 10 if len(call.axes) > 1 and _reads(call) >= MIN_READS and points * levels >= MIN_UPDATES else -10
-    return 10 if call.steps >= MIN_STEPS and points * call.steps >= MIN_UPDATES else -10
+        return 10 if len(call.axes) > 1 and _reads(call) >= MIN_READS and points * levels >= least else -10
+    return 10 if call.steps >= MIN_STEPS and points * call.steps >= least else -10
 
 
 def _reads(call: MarchCall) -> int:

@@ -92,12 +92,19 @@ def blocked_layout_of(call: MarchCall, kind: Kind = "march") -> Layout | None:
 
 def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
     """The transpose of a level by operands too; raises Unserved."""
-    return _pulled_of(one_level(call), pull)
+    found = _pulled_of(one_level(call), pull)
+    if isinstance(found, str):
+        raise Unserved(found)
+    return found
 
 
 @lru_cache(maxsize=256)
-def _pulled_of(call: MarchCall, pull: Pull) -> Pulled:
-    return pull_program(make_program(call), axes_of(call), pull.moving, pull.beside)
+def _pulled_of(call: MarchCall, pull: Pull) -> Pulled | str:
+    """The transpose, or why there is none: finding out may take long, and is asked for more than once."""
+    try:
+        return pull_program(make_program(call), axes_of(call), pull.moving, pull.beside)
+    except Unserved as reason:
+        return str(reason)
 
 
 def axes_of(call: MarchCall) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ...schemes import AbstractRungeKutta
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
 from .._march_call import MarchCall
 from ._scalar import supports_dtype, unsupported
+from ._unset import without_unset
 
 LANES = 16
 """Entries of the last axis of an array in which rows are added up: points that a loop computes at a time."""
@@ -118,6 +119,7 @@ def make_program(call: MarchCall) -> Program:
     else:
         extra, operations = [], [_operation(call, piece) for piece in pieces]
     arrays = (*structure.arrays, *extra)
+    operations = without_unset(arrays, operations)
     kept = tuple(carried.get(one.name, 0) for one in arrays)
     for operation in operations:
         _check(call, operation)
