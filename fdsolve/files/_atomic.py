@@ -51,10 +51,13 @@ def replace_file(path: Path, content: bytes, on_disk: bool = False) -> None:
     new = [one for one in path.parents if not one.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = beside(path)
-    partial.write_bytes(content)
-    if on_disk:
-        sync(partial)
-    os.replace(partial, path)
+    try:
+        partial.write_bytes(content)
+        if on_disk:
+            sync(partial)
+        os.replace(partial, path)
+    finally:
+        remove(partial)
     for folder in (path.parent, *(one.parent for one in new)) if on_disk else ():
         sync(folder)
 

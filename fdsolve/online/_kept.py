@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -43,22 +44,25 @@ def write(path: Any, kind: Mapping[str, str], content: Mapping[str, Any]) -> Pat
     """Writes what a stream carries in one step, so that a file is whole at any moment; `kind` says what it is of."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(content)):
         raise RunError("save: the stream is traced by jax.jit or the like, and has no numbers yet. Save it outside.")
-    place = Path(path)
+    place = _place(path, "save")
     held = pickle.dumps(dict(format=FORMAT, kind=dict(kind), content=jax.tree.map(_Array.of, dict(content))))
-    replace_file(place, held, on_disk=True)
+    try:
+        replace_file(place, held, on_disk=True)
+    except OSError as error:
+        raise RunError(f"save: {str(place)!r} cannot be written: {error.strerror or error}.") from error
     return place
 
 
 def read(path: Any, kind: Mapping[str, str]) -> dict[str, Any]:
     """What `write` wrote. Raises RunError for what is no such file, DeclarationError for that of another stream."""
-    place = Path(path)
+    place = _place(path, "restore")
     try:
         found = pickle.loads(place.read_bytes())
     except FileNotFoundError:
         raise RunError(f"restore: there is no file {str(place)!r}. stream.save(path) writes one.") from None
     except Exception as error:  # whatever the bytes make of pickle
         raise RunError(f"restore: {str(place)!r} cannot be read as a stream: {error}.") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("format") != FORMAT or set(found) != {"format", "kind", "content"}:
         raise RunError(
             f"restore: {str(place)!r} holds no stream that this version reads. stream.save(path) writes one."
         )
@@ -70,3 +74,13 @@ def read(path: Any, kind: Mapping[str, str]) -> dict[str, Any]:
         )
     is_array = lambda leaf: isinstance(leaf, _Array)  # noqa: E731
     return jax.tree.map(lambda leaf: leaf.back() if is_array(leaf) else leaf, found["content"], is_leaf=is_array)
+
+
+def _place(path: Any, what: str) -> Path:
+    """Where a file is. Raises DeclarationError for what names none."""
+    if not isinstance(path, str | PathLike) or not str(path):
+        raise DeclarationError(f"{what}: a stream goes into a file, whose name is wanted; got {path!r}.")
+    place = Path(path)
+    if place.is_dir():
+        raise DeclarationError(f"{what}: {str(place)!r} is a folder. Give the name of a file in it.")
+    return place

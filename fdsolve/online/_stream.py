@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +49,15 @@ class Stream:
     declaration has quantities, fields and losses are such, and gradients are in [loss]/[parameter].
     """
 
-    def __init__(self, declared: Declared, follower: Follower, inputs: Mapping[str, Any], params: Mapping[str, Any]):
-        self._declared, self._follower, self._inputs = declared, follower, inputs
+    def __init__(
+        self,
+        declared: Declared,
+        follower: Follower,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        method: str,
+    ):
+        self._declared, self._follower, self._inputs, self._method = declared, follower, inputs, method
         self._params, self._held, self._number = dict(params), None, 0
         self._form: str | None = None
         self._places: Places = {}
@@ -118,7 +124,7 @@ class Stream:
         gradient; then the step counts as not taken.
         """
         data, places = self._plain(data)
-        given = self._check(data)
+        form, given = self._check(data)
         if self._number >= self._declared.last:
             raise RunError(
                 f"The time axis ends at level {self._declared.last}. Declare it longer: fd.Time(..., num=...); only "
@@ -132,32 +138,31 @@ class Stream:
                 self._check_loss(before, data)
             held, found = self._advance(before, number, given, data)
         self._check_missing(found, data)
-        self._held, self._places = held, self._places or places
+        self._held, self._places, self._form = held, self._places or places, form
         self._number += 1
         units = self._declared.units
         return Step(found.state, units.loss(found.loss), units.gradient(found.gradient))
 
     def update(self, **params: Any) -> None:
         """Changes parameters from the next step on; the traces stay."""
-        update = self._declared.update
+        update, new = self._declared.update, dict(self._params)
         for name, value in params.items():
-            if name not in self._params:
-                raise DeclarationError(
-                    f"update: `{name}` is not followed; the parameters are {', '.join(self._params)}."
-                )
-            known = self._params[name]
+            if name not in new:
+                raise DeclarationError(f"update: `{name}` is not followed; the parameters are {', '.join(new)}.")
+            known = new[name]
             value = self._declared.labels.take(name, value, "update")
             array = _real(name, self._declared.units.detach(name, value, "update")).astype(known.dtype)
             if array.shape != known.shape:
                 raise DeclarationError(f"update: `{name}` has shape {known.shape}, got {array.shape}.")
-            self._params[name] = array
+            new[name] = array
         if self._held is not None:
             if self._follower.window > 1 and int(self._held["entry"]["count"]):
                 raise RunError(
                     f"update: parameters change between windows only, and {int(self._held['entry']['count'])} of "
                     f"{self._follower.window} steps of this one are done. Update after a full window, or window=1."
                 )
-            self._held = {**self._held, "theta": update.join(self._params)}
+            self._held = {**self._held, "theta": update.join(new)}
+        self._params = new
 
     def forget(self) -> None:
         """Starts the sums of loss and gradient anew; state and traces stay."""
@@ -170,33 +175,40 @@ class Stream:
         if "entry" in self._held:
             self._held["entry"] = {**self._held["entry"], "gradient": zero}
 
-    def save(self, path: str | PathLike[str]) -> Path:
+    def save(self, path: Any) -> Path:
         """Writes all that is carried to a file, whole at any moment. A stream that is declared like this one goes on
-        from here: `fd.online(...)` as before, and `restore(path)`. Raises RunError in a traced run."""
+        from here: `fd.online(...)` as before, and `restore(path)`. Raises RunError in a traced run, and where nothing
+        can be written."""
         content = dict(number=self._number, params=self._params, held=self._held, form=self._form)
         return write(path, self._kind, {**content, "places": self._places, "loss": self._declared.units.of_loss})
 
-    def restore(self, path: str | PathLike[str]) -> None:
+    def restore(self, path: Any) -> None:
         """Goes on where the stream was that `save` wrote; on the same machine and versions bit for bit. The time axis
         may be longer. Restore only files you trust: they are pickles.
 
         Raises RunError for what is no such file, DeclarationError for that of a stream of other parameters, fields,
-        methods or windows.
+        methods or windows, or one that is beyond the end of the time axis.
         """
         found = read(path, self._kind)
-        self._number, self._params, self._held = found["number"], found["params"], found["held"]
+        if found["number"] > self._declared.last:
+            raise DeclarationError(
+                f"restore: the stream is at level {found['number']}, and the time axis ends at level "
+                f"{self._declared.last}. Declare it longer: fd.Time(..., num=...)."
+            )
+        self._number, self._held = found["number"], found["held"]
+        self._params = {name: found["params"][name] for name in self._params}
         self._form, self._places = found["form"], found["places"]
-        self._declared.units.of_loss = found["loss"]
+        self._declared.units.know_loss(found["loss"])
 
     @property
     def _kind(self) -> dict[str, str]:
         """What a file must be of to be gone on with, in words."""
-        names = {name: f"{value.dtype}{list(value.shape)}" for name, value in self._params.items()}
-        units = self._declared.units.names
-        packing = self._declared.update.packing
+        declared = self._declared
         return {
-            "list of parameters": ", ".join(f"{name} {text}{units.get(name, '')}" for name, text in names.items()),
-            "state": f"{self._declared.update.num_states} numbers, {packing.dtype}",
+            "list of parameters": declared.units.describe(self.parameters),
+            "list of fields": declared.units.describe(declared.look(declared.carry)),
+            "state": f"{declared.update.num_states} numbers, {declared.update.packing.dtype}",
+            "method": self._method,
             "window": str(self._follower.window),
             "report": str(self.report),
         }
@@ -264,8 +276,8 @@ class Stream:
         data, places = plain_data(data, self._declared.plan.problem.scope.grid, self._places)
         return {**data, **own} if own else data, places
 
-    def _check(self, data: Any) -> dict[str, Any]:
-        """The inputs among the data."""
+    def _check(self, data: Any) -> tuple[str, dict[str, Any]]:
+        """The form of the data in words, and the inputs among them."""
         each = ", ".join(f"{jnp.result_type(x)}{list(np.shape(x))}" for x in jax.tree.leaves(data))
         form = f"{jax.tree.structure(data)} of {each or 'nothing'}"
         if self._form is not None and form != self._form:
@@ -283,8 +295,7 @@ class Stream:
             given[name] = jnp.asarray(self._declared.units.detach(name, data[name], "step")).astype(known.dtype)
             if given[name].shape != known.shape:
                 raise DeclarationError(f"step: the input `{name}` has shape {known.shape}, got {given[name].shape}.")
-        self._form = form
-        return given
+        return form, given
 
 
 def online(
@@ -348,7 +359,8 @@ def online(
     warn_if_inexact(following)
     measure = units.measure(lambda carry, data: _read(loss, declared.look(carry), data))
     follower = Follower(following, measure, check_window(window, "fd.online"))
-    return Stream(declared, follower, given, own)
+    shown = dict(sorted(chosen.items())) if isinstance(chosen, dict) else chosen
+    return Stream(declared, follower, given, own, f"{shown}, otherwise {rest}")
 
 
 def _derivatives() -> AbstractContextManager[None]:

@@ -21,10 +21,15 @@ class StreamUnits:
         self.of_loss: Any = None
         """The unit of the loss, once it is known."""
 
-    @property
-    def names(self) -> dict[str, str]:
-        """The units of quantities by name, as they are written behind a number."""
-        return {name: f" {name_of(unit)}" for name, unit in self._of.items()}
+    def know_loss(self, unit: Any) -> None:
+        """Takes the unit of the loss from elsewhere, if it is known there."""
+        self.of_loss = self.of_loss if unit is None else unit
+
+    @staticmethod
+    def describe(values: Mapping[str, Any]) -> str:
+        """Arrays and quantities by name: their dtypes, shapes and units."""
+        units = {name: f" {name_of(value.unit)}" for name, value in values.items() if is_quantity(value)}
+        return ", ".join(f"{name} {v.dtype}{list(v.shape)}{units.get(name, '')}" for name, v in values.items())
 
     def attach(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Magnitudes by name as the quantities they stand for."""

@@ -1,5 +1,6 @@
 """Streams that go on from a file: bit for bit as one that was not broken off, and only where they are of one kind."""
 
+import copy
 from typing import Any
 
 import jax
@@ -21,20 +22,22 @@ METHODS = {
 }
 
 
-def rod(num: int = 9, steps: int = 40) -> fd.Field:
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.01 * steps, num=steps + 1), x=fd.Axis(0.0, 8.0, num=num)))
-    u[...] = lambda u, k, s, heating, dt: (
-        u["t-1"] + dt * (k[...] * fd.schemes.laplacian(u, at="t-1") + heating * jnp.tanh(s * u["t-1"]))
-    )
+def rod(num: int = 9, steps: int = 40, name: str = "u") -> fd.Field:
+    u = fd.Field(name, fd.Grid(t=fd.Time(0.0, 0.01 * steps, num=steps + 1), x=fd.Axis(0.0, 8.0, num=num)))
+
+    def rule(u: Any, k: Any, s: Any, heating: Any, dt: Any) -> Any:
+        return u["t-1"] + dt * (k[...] * fd.schemes.laplacian(u, at="t-1") + heating * jnp.tanh(s * u["t-1"]))
+
+    u[...] = rule if name == "u" else lambda v, k, s, heating, dt: rule(v, k, s, heating, dt)
     u[0] = lambda x: jnp.sin(x)
     u[dict(x=[0, -1])] = 0.0
     return u
 
 
-def stream(num: int = 9, steps: int = 40, **options: Any) -> Any:
-    params = dict(k=jnp.linspace(0.2, 0.4, num), s=0.7)
-    misfit = lambda state, data: jnp.sum((state["u"] - data["seen"]) ** 2)  # noqa: E731
-    return fd.online(rod(num, steps), params, loss=misfit, inputs=dict(heating=0.1), **options)
+def stream(num: int = 9, steps: int = 40, name: str = "u", **options: Any) -> Any:
+    params = dict(s=0.7, k=jnp.linspace(0.2, 0.4, num))
+    misfit = lambda state, data: jnp.sum((state[name] - data["seen"]) ** 2)  # noqa: E731
+    return fd.online(rod(num, steps, name), params, loss=misfit, inputs=dict(heating=0.1), **options)
 
 
 def data(n: int, num: int = 9) -> dict[str, Any]:
@@ -64,6 +67,9 @@ def test_a_stream_goes_on_bit_for_bit(name: str, tmp_path: Any) -> None:
         np.testing.assert_array_equal(again.parameters[key], whole.parameters[key])
     np.testing.assert_array_equal(again.state["u"], whole.state["u"])
     assert first.level == 4, "what was saved is left alone"
+    last = stream(steps=90, **METHODS[name])
+    last.restore(again.save(tmp_path / "kept"))  # a second break
+    np.testing.assert_array_equal(last.step(data(9)).state["u"], again.step(data(9)).state["u"])
 
 
 def test_a_stream_without_steps_keeps_its_parameters(tmp_path: Any) -> None:
@@ -93,6 +99,9 @@ def test_forms_places_and_units_of_data_are_those_of_before(tmp_path: Any) -> No
     one.save(tmp_path / "kept")
     other.restore(tmp_path / "kept")
     assert other.loss == one.loss and other.gradient["kappa"] == one.gradient["kappa"]
+    begun = copy.copy(one)  # what is restored into a copy leaves the unit of the loss to the others
+    begun.restore(made().save(tmp_path / "new"))
+    assert begun.level == 0 and other.loss == one.loss and one.loss.unit == K**2
     with pytest.raises(fd.DeclarationError, match="step"):
         other.step(seen.assign_coords(x=[3.0, 4.0, 5.0]))
     with pytest.raises(fd.DeclarationError, match="data have the form"):
@@ -102,18 +111,28 @@ def test_forms_places_and_units_of_data_are_those_of_before(tmp_path: Any) -> No
         made(unit=saiunit.cmeter**2 / S).restore(tmp_path / "kept")
 
 
+@pytest.mark.filterwarnings("ignore:These gradients are not exact")
 def test_files_of_others_are_refused(tmp_path: Any) -> None:
     one, place = stream(), tmp_path / "kept"
     one.step(data(0))
     one.save(place)
     for other, text in (
-        (stream(num=8), "its list of parameters is k float64\\[9\\], s float64\\[\\], and here it is k float64\\[8\\]"),
+        (
+            stream(num=8),
+            r"its list of parameters is s float64\[\], k float64\[9\], and here it is s float64\[\], k float64\[8\]",
+        ),
         (stream(window=2), "its window is 1, and here it is 2"),
-        (stream(method=dict(k="forward", s="forward_gradient")), "its report is"),
+        (stream(method=dict(k="forward", s="forward_gradient")), "its method is"),
     ):
         with pytest.raises(fd.DeclarationError, match=f"restore: .* is of another stream: {text}"):
             other.restore(place)
         assert other.level == 0
+    for other, text in (
+        (stream(method="pp_prop", alpha_x=0.5), "its method is"),
+        (stream(steps=40, name="v"), "its list of fields is u float64\\[9\\], and here it is v float64\\[9\\]"),
+    ):
+        with pytest.raises(fd.DeclarationError, match=f"restore: .* is of another stream: {text}"):
+            other.restore(place)
     with pytest.raises(fd.RunError, match="there is no file"):
         one.restore(tmp_path / "none")
     for content in (b"", b"text", place.read_bytes()[:200]):
@@ -134,3 +153,28 @@ def test_files_of_others_are_refused(tmp_path: Any) -> None:
 
     with pytest.raises(fd.RunError, match="save: the stream is traced"):
         traced(jnp.zeros(9))
+
+
+def test_a_file_beyond_the_end_of_the_time_axis_is_refused(tmp_path: Any) -> None:
+    one, short = stream(), stream(steps=2)
+    for n in range(3):
+        one.step(data(n))
+    with pytest.raises(
+        fd.DeclarationError, match=r"is at level 3, and the time axis ends at level 2\. Declare it longer"
+    ):
+        short.restore(one.save(tmp_path / "kept"))
+    assert short.level == 0
+
+
+def test_places_that_are_no_files_are_told(tmp_path: Any) -> None:
+    one, taken = stream(), tmp_path / "taken"
+    taken.write_bytes(b"")
+    for place, text in ((None, "a file, whose name is wanted"), ("", "is wanted"), (tmp_path, "is a folder")):
+        for call in (one.save, one.restore):
+            with pytest.raises(fd.DeclarationError, match=text):
+                call(place)
+    with pytest.raises(fd.RunError, match=r"save: .* cannot be written"):
+        one.save(taken / "kept")
+    with pytest.raises(fd.RunError, match=r"restore: .* cannot be read"):
+        one.restore(taken / "kept")
+    assert sorted(tmp_path.iterdir()) == [taken]

@@ -117,3 +117,21 @@ COUNTS = [
 @pytest.mark.parametrize("options", COUNTS, ids=str)
 def test_counts_may_be_those_of_numpy(options):
     assert float(driven(**options).step(dict(seen=SEEN, drive=DRIVE)).loss) > 0
+
+
+def test_what_is_refused_leaves_no_trace():
+    T = fd.Field("T", GRID)
+    T[...], T[0] = (lambda T, c, d: c * T["t-1"] + d), lambda x: x
+    loss = lambda state, data: jnp.sum((state["T"] - data.astype(float)) ** 2)  # noqa: E731
+    stream = fd.online(T, dict(c=0.9, d=0.1), loss=loss, window=2)
+    with pytest.raises(TypeError, match="shapes"):  # the loss itself
+        stream.step(np.zeros(3))
+    with pytest.raises(fd.RunError, match="nan"):
+        stream.step(np.full(11, np.nan, np.float32))
+    stream.step(np.zeros(11))
+    with pytest.raises(fd.RunError, match="between windows"):
+        stream.update(c=0.5)
+    stream.step(np.zeros(11))
+    with pytest.raises(fd.DeclarationError, match="shape"):
+        stream.update(c=0.5, d=np.ones(2))
+    assert stream.parameters == dict(c=0.9, d=0.1) and stream.level == 2
