@@ -1,6 +1,6 @@
 """What is known of a parameter's axes: by names, a grid, spacings, or labels of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -163,14 +163,7 @@ class Frame:
         own = [labels.coords[dim] for dim in labels.dims if self._axis_of(dim) == name and dim in labels.coords]
         if own and own[0].shape == (num,):
             return [self._along(name, own[0])]
-        axis = self.grid[name] if self.grid is not None else None
-        if axis is None or num not in _sizes(axis):
-            return []
-        if isinstance(axis, Time):
-            levels, first = [axis.points, *([axis.datetimes()] if axis.since is not None else [])], axis.num - num
-            return [one[first:] for one in levels]
-        faces = (False, True) if axis.periodic else (num != axis.num,)
-        return [axis.positions(face, 0, num) for face in faces]
+        return places_on(self.grid[name], num) if self.grid is not None else []
 
     def _along(self, name: str, coordinate: Any) -> np.ndarray:
         """The values of a coordinate: in the units of its axis where that is known."""
@@ -180,16 +173,34 @@ class Frame:
 
     def _order(self, name: str, given: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
         """Which of the given places are those of the parameter, one after the other."""
-        for wanted in places:
-            order = np.argsort(given)[np.argsort(np.argsort(wanted))] if given.shape == wanted.shape else None
-            if order is not None and _same(given[order], wanted):
-                return order
         if not places:
             return np.arange(len(given))
+        if (order := order_of(given, places)) is not None:
+            return order
         raise DeclarationError(
             f"{self.what}: prior= lies at other places along `{name}` than the parameter, from {given[0]} to "
             f"{given[-1]} and from {places[0][0]} to {places[0][-1]}. Bring it there: prior.interp({name}=...)."
         )
+
+
+def places_on(axis: Axis | Time, num: int) -> list[np.ndarray]:
+    """Where so many values along an axis may lie; nothing where it has another number of places."""
+    if num not in _sizes(axis):
+        return []
+    if isinstance(axis, Time):
+        levels, first = [axis.points, *([axis.datetimes()] if axis.since is not None else [])], axis.num - num
+        return [one[first:] for one in levels]
+    faces = (False, True) if axis.periodic else (num != axis.num,)
+    return [axis.positions(face, 0, num) for face in faces]
+
+
+def order_of(given: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The order in which the given places are those of the first that they can be; None where they are others."""
+    for wanted in places:
+        order = np.argsort(given)[np.argsort(np.argsort(wanted))] if given.shape == wanted.shape else None
+        if order is not None and _same(given[order], wanted):
+            return order
+    return None
 
 
 def _sizes(axis: Axis | Time) -> tuple[int, int]:

@@ -190,6 +190,29 @@ def test_a_labelled_parameter_reaches_the_solve_in_the_order_of_its_grid():
     np.testing.assert_allclose(again.parameters["k"], true.values.T, atol=1e-6)
 
 
+@pytest.mark.parametrize("options", ["grid=", "regularise=", "a trial"])
+def test_entries_in_another_order_than_the_grid_are_refused(options):
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=5, units="m")))
+    u[...] = lambda k: 2.0 * k
+    x = u.grid.x.points
+    true = xr.DataArray(1 + x, dict(x=x), ("x",))
+    known = {"grid=": dict(grid=u.grid), "regularise=": dict(regularise=fd.tikhonov(1e-9, "k", grid=u.grid))}
+    residuals = lambda p: fd.solve(u, k=p["k"])["u"] - 2 * true.values  # noqa: E731
+    run = lambda k: fd.invert(residuals, dict(k=k), **known.get(options, {}))  # noqa: E731
+    np.testing.assert_allclose(run(xr.ones_like(true)).to_xarray().k, true, rtol=1e-6)
+    np.testing.assert_allclose(run(true.assign_coords(x=("x", 100 * x, dict(units="cm")))).parameters["k"], 1 + x)
+    for turned in (true[::-1], true[[3, 1, 2, 0, 4]]):
+        with pytest.raises(fd.DeclarationError, match=r"`k` lies along `x` in another order.*k\.sortby\('x'\)"):
+            run(turned)
+    if options != "a trial":  # where nothing turns, it is not looked for the grid
+        with pytest.raises(fd.DeclarationError, match=r"`k` lies at other places along `x`.*k\.drop_vars\('x'\)"):
+            run(true.assign_coords(x=x + 0.5))
+    coarse = xr.DataArray([1.0, 2.0], dict(x=[1.0, 0.0]), ("x",))  # nodes of the loss's own, from which it makes more
+    found = fd.invert(lambda p: fd.solve(u, k=jnp.interp(x, jnp.asarray([0.0, 1.0]), p["k"][::-1]))["u"] - 2 * (1 + x),
+                      dict(k=coarse), **known.get(options, {}) if options != "regularise=" else {})  # fmt: skip
+    np.testing.assert_allclose(found.to_xarray().k, [2.0, 1.0], rtol=1e-6)
+
+
 def test_covariance_after_subsets_is_that_of_all():
     def some(p, k):
         return 100 * (jnp.exp(-p["s"] * jnp.asarray(X)[k + 3 * jnp.arange(3, dtype=jnp.int32)]) - 0.5)
