@@ -270,7 +270,7 @@ class _Point:
                 value, change = values[k], forward[k]
                 ups = abs(change @ dual - vector @ back[k])
                 ups = ups / max(float(norm(change)), np.finfo(float).tiny) / float(norm(dual))
-            found.append(compare(value, change, ups, steps, back[k]))
+            found.append(compare(value, change, ups, steps, back[k], vector))
         return found
 
     def _pull(self, dual: jax.Array) -> jax.Array:

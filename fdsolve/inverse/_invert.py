@@ -102,7 +102,8 @@ def invert(
         def trial() -> Any:
             space = to_space(initial, None, None)
             given = () if order.example is None else (order.example,)
-            return jax.eval_shape(loss_or_misfit, space.parameters(space.start()), *given)
+            anew = lambda *values: loss_or_misfit(*values)  # noqa: E731 - one that JAX has not traced before
+            return jax.eval_shape(anew, space.parameters(space.start()), *given)
 
         space = to_space(in_order(initial, grid, regularise, trial), bounds, transform)
         vector = space.start()

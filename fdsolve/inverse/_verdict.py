@@ -42,6 +42,7 @@ class Measured:
     mismatch: float
     derivative_is_finite: bool
     gradient: np.ndarray  # Jᵀw
+    counts: bool  # whether any entry of it along v is other than zero
 
     @property
     def remainders(self) -> np.ndarray:
@@ -49,7 +50,14 @@ class Measured:
         return np.where(np.isfinite(self.below), np.maximum(self.above, self.below), self.above)
 
 
-def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.ndarray, back: np.ndarray) -> Measured:
+def compare(
+    values: np.ndarray,
+    change: np.ndarray,
+    mismatch: float,
+    steps: np.ndarray,
+    back: np.ndarray,
+    vector: np.ndarray,
+) -> Measured:
     """Norms of the remainders."""
     middle, up, down = values[0], values[1 : len(steps) + 1], values[len(steps) + 1 :]
     return Measured(
@@ -61,6 +69,7 @@ def compare(values: np.ndarray, change: np.ndarray, mismatch: float, steps: np.n
         float(mismatch),
         bool(np.isfinite(back).all() and np.isfinite(change).all()),
         back,
+        bool(back[vector != 0].any()),
     )
 
 
@@ -103,7 +112,7 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
         verdict, reason = "fail", "f bends, and Jv is not between its slopes on both sides"
     elif bend is not None:
         verdict, reason = "kink", f"f bends: its second difference falls with slope {bend:.2f} instead of 2"
-    elif one.change == 0 and not left.any() and not one.gradient.any():
+    elif one.change == 0 and not left.any() and not one.counts:
         verdict, reason = alone, "f does not change along it"
     elif known.size == 0:
         verdict, reason = _without_slope(one, steps, eps)

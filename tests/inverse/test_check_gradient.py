@@ -107,6 +107,17 @@ def test_values_whose_squares_are_no_numbers_hide_no_wrong_gradient(size):
     assert not fd.check_gradient(lambda p: size * squares(0.99, 0)(p["x"]), at)
 
 
+def test_parameters_without_effect_hide_nothing():
+    smooth = fd.check_gradient(lambda p: jnp.sin(p["a"]), dict(a=0.3, b=1.0), directions="each")
+    assert smooth and [row.reason for row in smooth.rows][1] == "f does not change along it"
+    assert "The gradient by b is zero" in repr(smooth)
+    bent = lambda p: jnp.maximum(p["a"][0], 0.3) + p["c"] ** 2  # noqa: E731
+    at = dict(a=np.array([0.3, 1.0]), c=1.0)
+    for directions in (3, "each"):
+        table = fd.check_gradient(bent, at, directions=directions)
+        assert table and {row.verdict for row in table.rows} == {"kink", "pass"}
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_affine_functions_pass(dtype):
     at = dict(x=np.ones(3, dtype))
