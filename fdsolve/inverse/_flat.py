@@ -27,7 +27,8 @@ class Flatness:
         self._steep = math.inf
 
     def holds(self, report: Report, anew: bool = False) -> bool:
-        """Whether no step down the gradient g lowers the loss L by more than 10 ε|L|.
+        """Whether no step down the gradient g lowers the loss L by more than 10 ε|L|, be variables measured by the
+        largest of them or each by its own size.
 
         Steps are at most √ε of the variables. From a step of length t that does not help, the next one goes to the
         bottom of the parabola through what is known, until t|g| ≤ 10 ε|L| promises too little, or t is lost in
@@ -45,12 +46,18 @@ class Flatness:
         return True
 
     def _falls(self, report: Report, size: float, enough: float) -> bool:
-        slope = np.asarray(self._slope(report.vector), float)
-        steep, length = float(np.linalg.norm(slope)), self._tolerance**0.5 * size
+        slope, own = np.asarray(self._slope(report.vector), float), np.abs(np.asarray(report.vector, float))
+        return self._falls_along(report, slope, np.full_like(own, size), enough) or (
+            bool((own < 0.1 * size).any()) and self._falls_along(report, slope, own, enough)
+        )
+
+    def _falls_along(self, report: Report, slope: np.ndarray, sizes: np.ndarray, enough: float) -> bool:
+        """Down the gradient by the variables over their sizes."""
+        steep, length = float(np.linalg.norm(sizes * slope)), self._tolerance**0.5
         for _ in range(TRIALS):
-            if length * steep <= enough or length <= 10 * self._rounding * size:
+            if length * steep <= enough or length <= 10 * self._rounding:
                 return False
-            step = (length / steep * slope).astype(report.vector.dtype)
+            step = (length / steep * sizes**2 * slope).astype(report.vector.dtype)
             fall = report.loss - float(self._loss(report.vector - step))
             if fall > enough:
                 return True

@@ -64,7 +64,7 @@ def invert(
             argument.
         initial: where to start: a pytree of real arrays, mostly a dict by name, or a Dataset. The loss and the result's
             `parameters` have plain arrays in the places of DataArrays, in the order of axes of `grid`; `to_xarray()`
-            has their coordinates.
+            has their coordinates. Entries in another order along an axis than there, or elsewhere, are refused.
         method: "levenberg-marquardt" (residuals; the default for them), "gauss-newton" (residuals), "l-bfgs" (the
             default for a scalar), "bfgs", "adam" (the default with subsets), a solver of optimistix or a transformation
             of optax.

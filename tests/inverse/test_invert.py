@@ -377,3 +377,15 @@ def test_a_prior_is_taken_where_it_lies():
     np.testing.assert_allclose(found(grid.x.points[::-1]), [4, 3, 2, 1], rtol=1e-6)
     with pytest.raises(fd.DeclarationError, match="other places along `x` than the parameter"):
         found(grid.x.points + 100)
+
+
+@pytest.mark.parametrize("method", ["levenberg-marquardt", "gauss-newton", "bfgs", "l-bfgs"])
+@pytest.mark.parametrize("least", [1e-2, 1e-6, 1e-8, 1e-10])
+def test_entries_of_sizes_far_apart_do_not_pass_for_converged(method, least):
+    """Permeabilities of clay, silt and sand in one array, each known to the same relative accuracy."""
+    true = np.array([least, 0.5, 1.0]) * 1e-11
+    residuals = lambda p: (p["k"] - 2 * true) / true  # noqa: E731
+    loss = lambda p: 0.5 * jnp.sum(residuals(p) ** 2)  # noqa: E731
+    found = fd.invert(loss if "bfgs" in method else residuals, dict(k=true), method=method)
+    assert not found.converged or found.loss < 1e-9
+    assert found.converged or method != "gauss-newton"
