@@ -14,7 +14,7 @@ import numpy as np
 from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
 from ..units import plain
-from ._names import by_name, named_leaves
+from ._names import by_name, check_names, named_leaves
 from ._objective import to_vector
 from ._verdict import Measured, Row, bends, compare, judge, norm
 
@@ -236,8 +236,12 @@ class _Point:
             for name, leaf in leaves.items()
             for k in range(leaf.size)
         )
-        with traced_by_jax("The function"):
-            shape = jax.eval_shape(function, vector)
+        try:
+            with traced_by_jax("The function"):
+                shape = jax.eval_shape(function, vector)
+        except KeyError:
+            check_names("The function", loss, jax.tree.unflatten(structure, list(leaves.values())))
+            raise
         if not shape.size:
             raise DeclarationError("The function returns nothing; a real scalar, or arrays of residuals, is wanted.")
         return cls(

@@ -39,7 +39,12 @@ def named_leaves(tree: Any) -> dict[str, Any]:
         raise DeclarationError(
             "The keys of the parameters are of different types, and have no order. Name all of them by strings."
         ) from error
-    return {path_name(path): leaf for path, leaf in pairs}
+    found = {path_name(path): leaf for path, leaf in pairs}
+    if len(found) < len(pairs):
+        names = [path_name(path) for path, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DeclarationError(f"Two parameters are called `{twice}`: name keys without dots that others give rise to.")
+    return found
 
 
 def pick(tree: Any, name: str | None) -> Any:

@@ -212,7 +212,7 @@ def tikhonov(
     >>> float(tikhonov(2.0, "k", order=1, spacing=0.5)(dict(k=jnp.array([0.0, 1.0, 1.0]))))
     2.0
     """
-    if isinstance(order, bool) or order not in (0, 1, 2):
+    if isinstance(order, bool) or np.ndim(order) or order not in (0, 1, 2):
         raise DeclarationError(f"fd.tikhonov: order= is 0 (size), 1 (slopes) or 2 (curvatures), got {order!r}.")
     weigh = _check("fd.tikhonov", weight, parameter, of)
     frame = to_frame("fd.tikhonov", axes, grid, spacing)

@@ -92,6 +92,11 @@ class Space:
                     f"finite. Start inside its range, or leave the transform out."
                 )
             again = np.asarray(leaf.to_parameter(jnp.asarray(part, self.dtype)), float)
+            if again.shape != leaf.value.shape:
+                raise DeclarationError(
+                    f"The transform of `{leaf.name}` makes an array of shape {again.shape} of one of shape "
+                    f"{leaf.value.shape}. It takes each number to one."
+                )
             further = np.asarray(leaf.to_parameter(jnp.asarray(part + 1.0, self.dtype)), float) - again
             sizes = np.abs([*np.ravel(leaf.value), *np.ravel(further)])  # zero has the scale of its transform
             size = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
@@ -183,11 +188,12 @@ def _by_name(option: str, given: Any, names: list[str]) -> dict[str, Any]:
         raise DeclarationError(
             f"{option}= takes a dict by the names of parameters ({', '.join(names)}), got {given!r}."
         )
+    given = {key if isinstance(key, str) else str(key): one for key, one in given.items()}
     unknown = [name for name in given if name not in names]
     if unknown:
         known = ", ".join(f"`{name}`" for name in names)
         raise DeclarationError(f"{option}=: there is no parameter `{unknown[0]}`; the parameters are {known}.")
-    return dict(given)
+    return given
 
 
 def _to_array(name: str, value: Any) -> np.ndarray:
@@ -196,6 +202,10 @@ def _to_array(name: str, value: Any) -> np.ndarray:
     except jax.errors.TracerArrayConversionError:
         raise DeclarationError(
             f"The initial value of `{name}` is traced; fd.invert runs outside jit, grad and vmap."
+        ) from None
+    except TypeError:
+        raise DeclarationError(
+            f"The parameter `{name}` is a {type(value).__name__}; an array, a DataArray or a dict of them is wanted."
         ) from None
     if array.dtype.kind in "iub" and isinstance(value, int | float) and not isinstance(value, bool):
         raise DeclarationError(

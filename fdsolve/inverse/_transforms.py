@@ -63,9 +63,9 @@ class Softplus(AbstractTransform):
     above: bool = True
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.bound) or not (np.isfinite(self.size) and self.size > 0):
+        if not (_are_numbers(self.bound, self.size) and self.size > 0):
             raise DeclarationError(
-                f"Softplus wants a finite `bound` and a positive `size`, got {self.bound!r} and {self.size!r}."
+                f"Softplus wants numbers, a finite `bound` and a positive `size`, got {self.bound!r} and {self.size!r}."
             )
 
     def to_parameter(self, free: jax.Array) -> jax.Array:
@@ -85,9 +85,9 @@ class Logistic(AbstractTransform):
     upper: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.lower) and np.isfinite(self.upper) and self.lower < self.upper):
+        if not (_are_numbers(self.lower, self.upper) and self.lower < self.upper):
             raise DeclarationError(
-                f"Logistic wants finite bounds, lower < upper, got {self.lower!r} and {self.upper!r}."
+                f"Logistic wants numbers, finite bounds with lower < upper, got {self.lower!r} and {self.upper!r}."
             )
 
     def to_parameter(self, free: jax.Array) -> jax.Array:
@@ -104,11 +104,26 @@ class Transform(AbstractTransform):
     forward: Callable[[Any], Any]
     inverse: Callable[[Any], Any]
 
+    def __post_init__(self) -> None:
+        if not (callable(self.forward) and callable(self.inverse)):
+            raise DeclarationError(
+                f"Transform wants two functions, fd.inverse.Transform(jnp.exp, jnp.log); got {self.forward!r} and "
+                f"{self.inverse!r}."
+            )
+
     def to_parameter(self, free: jax.Array) -> jax.Array:
         return self.forward(free)
 
     def to_free(self, parameter: jax.Array) -> jax.Array:
         return self.inverse(parameter)
+
+
+def _are_numbers(*values: Any) -> bool:
+    """Whether each is a finite number."""
+    try:
+        return all(np.ndim(value) == 0 and np.isfinite(value) for value in values)
+    except (TypeError, ValueError):
+        return False
 
 
 def within(bounds: Any, value: np.ndarray, name: str) -> AbstractTransform:

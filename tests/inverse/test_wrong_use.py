@@ -18,6 +18,7 @@ def residuals(p):
     return dict(a=1e7 * p["size"] * jnp.exp(p["slope"][0] * X) + p["slope"][1] * X - 1.0)
 
 
+DOUBLED = fd.inverse.Transform(lambda z: jnp.stack([z, z]), lambda p: p)
 WRONG = [
     (residuals, dict(START, size=1), {}, "`size` is an integer"),
     (residuals, dict(START, size=np.nan), {}, "`size` is not finite"),
@@ -25,6 +26,9 @@ WRONG = [
     (residuals, START, dict(bounds=dict(sise=(0, 1))), "no parameter `sise`; the parameters are `size`, `slope`"),
     (residuals, START, dict(bounds=dict(size=(1, 2))), "must lie in \\(1"),
     (residuals, START, dict(bounds=dict(size=3)), "are \\(lower, upper\\)"),
+    (residuals, dict(START, size=xr.Dataset(dict(x=1.0))), {}, "`size` is a Dataset; an array, a DataArray or a dict"),
+    (residuals, {"a.b": 1.0, "a": dict(b=0.5)}, {}, "Two parameters are called `a.b`"),
+    (residuals, START, dict(transform=dict(size=DOUBLED)), "`size` makes an array of shape \\(2,\\) of one of shape"),
     (residuals, START, dict(method="newton"), 'method= takes "levenberg'),
     (residuals, START, dict(method="bfgs", subsets=3), "two arguments"),
     (residuals, START, dict(tolerance=2.0), "tolerance="),
@@ -118,3 +122,20 @@ def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "optimistix", None)
     with pytest.raises(fd.DeclarationError, match=r"pip install fdsolve\[inversion\]"):
         fd.invert(residuals, START)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: fd.tikhonov(1.0, order=np.array([1, 2])), "order= is 0"),
+        (lambda: fd.check_gradient(lambda p: p["z"], dict(x=1.0)), "asks for 'z', and there is none"),
+    ],
+)
+def test_what_cannot_be_made_is_told(made, message):
+    with pytest.raises(fd.DeclarationError, match=message):
+        made()
+
+
+def test_keys_that_are_numbers_name_bounds():
+    found = fd.invert(lambda p: jnp.stack([p[0] - 1.0, p[1] - 0.5]), {0: 0.5, 1: 0.1}, bounds={0: (0, 2)})
+    assert found.converged and abs(found.parameters[0] - 1) < 1e-6
