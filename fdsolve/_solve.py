@@ -13,14 +13,25 @@ import numpy as np
 from jax.core import Tracer
 
 from ._chunked import solve_in_chunks
-from .adjoint import AbstractAdjoint, AbstractWhole, fit_adjoint, show_jump, show_needs
+from .adjoint import AbstractAdjoint, AbstractWhole, count_bytes, fit_adjoint, show_jump, show_needs
 from .errors import DeclarationError, FdsolveError, NotFiniteWarning, PlanningError, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, Unwatched, check_monitors, note_unwatched
 from .planning import Plan, make_plan, show_bytes, show_option
 from .running import Kept, explain_last_level
 from .solution import Solution, check_logs, make_histories
-from .stepping import ASSEMBLY, Carry, begin, describe_adjoint, find_jump, finish, interiors, make_run, solves_of
+from .stepping import (
+    ASSEMBLY,
+    Carry,
+    begin,
+    describe_adjoint,
+    find_jump,
+    finish,
+    first_carry,
+    interiors,
+    make_run,
+    solves_of,
+)
 
 
 def plan(
@@ -266,7 +277,15 @@ def _adjoint_lines(made: Plan, adjoint: AbstractAdjoint | None) -> tuple[str, ..
         needs = show_needs(total, _state_bytes(made))
         return (f"Adjoint: keeps what all {total} steps need, which fits, {needs}; none is computed again",)
     axes = made.problem.scope.grid.space
-    return (f"Adjoint: {describe_adjoint(made.structure, axes, adjoint, longest, _state_bytes(made))}",)
+    return (f"Adjoint: {describe_adjoint(made.structure, axes, adjoint, longest, _carry_bytes(made))}",)
+
+
+def _carry_bytes(made: Plan) -> int:
+    """Bytes of all that goes from step to step: levels, what the stepper remembers, records of receivers."""
+    structure, axes = made.structure, made.problem.scope.grid.space
+    if structure.stepper is None and structure.recording is None and not solves_of(structure):
+        return _state_bytes(made)
+    return count_bytes(jax.eval_shape(lambda arrays: first_carry(structure, axes, arrays), Arrays(**made.operands)))
 
 
 def _state_bytes(made: Plan) -> int:

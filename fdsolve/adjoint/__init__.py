@@ -17,6 +17,7 @@ from ._online import make_method as make_method
 from ._online import warn_if_inexact as warn_if_inexact
 from ._outside import Disk as Disk
 from ._outside import Host as Host
+from ._peak import count_bytes as count_bytes
 from ._reversible import AbstractWayBack as AbstractWayBack
 from ._reversible import Reversible as Reversible
 from ._storage import AbstractStorage as AbstractStorage

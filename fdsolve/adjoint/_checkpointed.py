@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..errors import DeclarationError, RunError
 from ..kernels import detect_platform
-from ._base import AbstractRepeated, March, Step, nearness, show_needs
+from ._base import AbstractRepeated, March, Step, is_whole, nearness, show_needs
 from ._block import LONGEST
 from ._fit import Cut, cut_steps, shorter_cuts
 from ._peak import count_bytes
@@ -59,16 +60,17 @@ class Checkpointed(AbstractRepeated):
     kind, RunError where the memory holds no state.
     """
 
-    snapshots: int | None = None
-    memory: int | None = None
+    snapshots: int | np.integer | None = None
+    memory: int | np.integer | None = None
     levels: int | None = field(default=None, kw_only=True)
     storage: str | AbstractStorage | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("snapshots", "memory"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            if value is not None and not is_whole(value, 1):
                 raise DeclarationError(f"Checkpointed: {name}= is a whole number of at least 1, got {value!r}.")
+            object.__setattr__(self, name, None if value is None else int(value))
         if self.snapshots is not None and self.memory is not None:
             raise DeclarationError("Checkpointed takes snapshots= or memory=, not both.")
         if self.levels is not None and (isinstance(self.levels, bool) or self.levels != 2):
@@ -89,10 +91,10 @@ class Checkpointed(AbstractRepeated):
     def num_states(self, count: int, state_bytes: int) -> int:
         """How many states are held for so many steps. Raises RunError where the memory holds none."""
         if self.snapshots is not None:
-            return min(self.snapshots, count)
+            return min(int(self.snapshots), count)
         if self.memory is None:
             return usual_states(count)
-        found = self.memory // max(state_bytes, 1)
+        found = int(self.memory) // max(state_bytes, 1)
         if found < 1:
             raise RunError(
                 f"Checkpointed(memory={self.memory}) holds no state of {state_bytes} bytes. Give at least "

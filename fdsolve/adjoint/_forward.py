@@ -33,8 +33,8 @@ class Forward(AbstractWhole):
 
     def describe(self, count: int, state_bytes: int) -> str:
         return (
-            f"{self!r}: exact sensitivities beside the state, {state_bytes} bytes for each entry of a parameter, "
-            f"whatever the number of steps; at most {self.memory // max(state_bytes, 1)} entries"
+            f"{self!r}: exact sensitivities beside the state, for each entry of a parameter {state_bytes} bytes and as "
+            f"many as what is saved has, whatever the number of steps; {self.memory} bytes in all"
         )
 
     def pull(self, run: Run, leaves: Sequence[Any], moving: Sequence[int], join: Any, cotangents: Any) -> list[Any]:

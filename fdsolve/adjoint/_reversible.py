@@ -15,7 +15,7 @@ from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
 from ..errors import DeclarationError, PlanningError, RunError
 from ..kernels import linear_map
-from ._base import AbstractAdjoint, March, Step, plain, split
+from ._base import AbstractAdjoint, March, Step, is_whole, plain, split
 from ._storage import Device
 
 LAYERS = ("exact", "frozen", "saved")
@@ -80,12 +80,12 @@ class Reversible(AbstractAdjoint):
     """
 
     layer: str = "exact"
-    memory: int | None = field(default=None, kw_only=True)
+    memory: int | np.integer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        memory = self.memory
-        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 0):
-            raise DeclarationError(f"Reversible: memory= is a whole number of bytes, got {memory!r}.")
+        if self.memory is not None and not is_whole(self.memory, 0):
+            raise DeclarationError(f"Reversible: memory= is a whole number of bytes, got {self.memory!r}.")
+        object.__setattr__(self, "memory", None if self.memory is None else int(self.memory))
         if self.layer not in LAYERS:
             raise DeclarationError(f"Reversible: layer= is one of {', '.join(map(repr, LAYERS))}, got {self.layer!r}.")
 
@@ -107,7 +107,8 @@ class Reversible(AbstractAdjoint):
         if self.memory is not None and a_step * count > self.memory:
             raise RunError(
                 f"Reversible(memory={self.memory}) keeps {a_step} bytes of absorbing layers at each of {count} steps. "
-                f"Give at least memory={a_step * count}, or take Checkpointed(memory={self.memory})."
+                f"Give at least memory={a_step * count}, or take Checkpointed(), which holds as many states "
+                f"as fit."
             )
 
     def describe(self, count: int, state_bytes: int) -> str:

@@ -290,3 +290,31 @@ def test_the_plan_says_how_many_states_a_kernel_keeps_that_goes_back_by_blocks()
     assert "keeps 100 and computes steps again once or twice" in show_blocks(10**4, 2**20, 2**22)
     assert "keeps 40 to 62 and" in show_blocks(1000, 2**20, two_level_room(1000, 2**20))
     assert show_blocks(2 * LEAST - 1, 2**10, 2**30) == ""
+
+
+CARRYING = {
+    "receivers": dict(save=fd.receivers(dict(x=[0.31, 0.77]))),
+    "an implicit step": dict(save=fd.final(), stepper=fd.schemes.CrankNicolson()),
+    "two older levels": dict(save=fd.final(), stepper=fd.schemes.BDF2()),
+    "three slopes": dict(save=fd.final(), stepper=fd.schemes.AdamsBashforth(3)),
+    "nothing else": dict(save=fd.final()),
+}
+
+
+@pytest.mark.parametrize("name", CARRYING)
+def test_the_least_memory_that_is_named_is_enough_and_is_planned_with(name):
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.02, num=9), x=fd.Axis(0.0, 1.0, num=13)))
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u))
+    u[0], u[dict(x=[0, -1])] = lambda x: jnp.sin(3 * x), fd.boundary.Dirichlet(0.1)
+
+    def slope(adjoint):
+        return jax.grad(lambda k: jnp.sum(fd.solve(u, k=k, adjoint=adjoint, **CARRYING[name])["u"]))(0.3)
+
+    with pytest.raises(fd.RunError, match="Give at least memory=") as caught:
+        slope(fd.adjoint.Checkpointed(memory=1))
+    least = int(re.search(r"memory=(\d+)", str(caught.value).split("at least")[1])[1])
+    np.testing.assert_allclose(slope(fd.adjoint.Checkpointed(memory=np.int64(least))), slope(fd.adjoint.Full()))
+    with pytest.raises(fd.RunError, match=f"no state of {least} bytes"):
+        slope(fd.adjoint.Checkpointed(memory=least - 1))
+    plan = str(fd.plan(u, k=0.3, adjoint=fd.adjoint.Checkpointed(memory=2 * least), **CARRYING[name]))
+    assert f"keeps 2 states of 8, {2 * least} bytes" in plan
