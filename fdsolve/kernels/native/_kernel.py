@@ -14,7 +14,7 @@ from .._registry import register
 MIN_UPDATES = 2**15
 """Points × levels; below, generating code costs more than it saves."""
 MIN_IN_LAYERS = 2**24
-"""The same where absorbing layers remember: their rules are many, and compiling those of a gradient takes longest."""
+"""The same where absorbing layers remember: their rules are many, and those of a gradient take long to compile."""
 MIN_STEPS = 4
 MIN_READS = 2**15
 """What all points of a level read, where receivers listen at each; below, the calls cost more than they save."""
