@@ -16,6 +16,7 @@ from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
 from ..stencil import depends_on
 from ..units import plain
+from ._arguments import to_array, to_real
 from ._data import Places, plain_data
 from ._declared import Declared, declare
 from ._kept import read, write
@@ -151,7 +152,7 @@ class Stream:
                 raise DeclarationError(f"update: `{name}` is not followed; the parameters are {', '.join(new)}.")
             known = new[name]
             value = self._declared.labels.take(name, value, "update")
-            array = _real(name, self._declared.units.detach(name, value, "update")).astype(known.dtype)
+            array = to_real(name, self._declared.units.detach(name, value, "update")).astype(known.dtype)
             if array.shape != known.shape:
                 raise DeclarationError(f"update: `{name}` has shape {known.shape}, got {array.shape}.")
             new[name] = array
@@ -350,8 +351,8 @@ def online(
         raise DeclarationError("fd.online: otherwise= takes one method.")
     labels, bare = Labels(params, inputs or {}), plain_array
     units = StreamUnits({name: bare(value) for name, value in {**params, **(inputs or {})}.items()})
-    own = {name: _real(name, plain(bare(value))) for name, value in params.items()}
-    given = {name: _array(f"fd.online: the input `{name}`", plain(bare(v))) for name, v in (inputs or {}).items()}
+    own = {name: to_real(name, plain(bare(value))) for name, value in params.items()}
+    given = {name: to_array(f"fd.online: the input `{name}`", plain(bare(v))) for name, v in (inputs or {}).items()}
     declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     with _derivatives():
@@ -365,32 +366,6 @@ def online(
 
 def _derivatives() -> AbstractContextManager[None]:
     return forward_derivatives("fd.online", "fd.solve with adjoint=fd.adjoint.Checkpointed()")
-
-
-def _array(what: str, value: Any) -> jax.Array:
-    """A number or array as an array of JAX. Raises DeclarationError for anything else."""
-    if isinstance(value, Mapping):
-        raise DeclarationError(f"{what} is a {type(value).__name__}. Give its arrays one by one, each by a name.")
-    try:
-        if not isinstance(value, str | bytes | None):
-            return jnp.asarray(value)
-    except (TypeError, ValueError):
-        pass
-    shown = " ".join(f"{value!r:.60}".split())
-    raise DeclarationError(f"{what} is no number or array, got {shown}.")
-
-
-def _real(name: str, value: Any) -> jax.Array:
-    """A parameter as an array; whole numbers are refused."""
-    array = _array(f"fd.online: the parameter `{name}`", value)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise DeclarationError(
-            f"fd.online: derivatives are taken with respect to real floating numbers, and `{name}` has dtype "
-            f"{array.dtype}. Give it as a float, such as {name}=1.0, or among parameters=dict(...)."
-        )
-    if not isinstance(array, Tracer) and not np.isfinite(np.asarray(array)).all():
-        raise DeclarationError(f"fd.online: the parameter `{name}` is not finite; every gradient would be nan.")
-    return array
 
 
 def _read(loss: Callable[[Any, Any], Any], state: Mapping[str, Any], data: Any) -> Any:

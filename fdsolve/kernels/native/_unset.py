@@ -32,7 +32,7 @@ def _cut(operation: Any, read: StateRead, there: Points) -> list[Any]:
     """An operation at the points from which a read finds something, and without it at the others."""
     here = Points.of_box(operation.box)
     others = here.subtract(there)
-    if others.empty:
+    if others.empty or read not in operation.rule.operands:  # that may have gone with another read
         return [operation]
     bare = replace(operation, rule=_without(operation.rule, read))
     both = (operation, here.intersect(there)), (bare, others)
