@@ -285,7 +285,9 @@ def _carry_bytes(made: Plan) -> int:
     structure, axes = made.structure, made.problem.scope.grid.space
     if structure.stepper is None and structure.recording is None and not solves_of(structure):
         return _state_bytes(made)
-    return count_bytes(jax.eval_shape(lambda arrays: first_carry(structure, axes, arrays), Arrays(**made.operands)))
+    # Leaves alone: a report of a solver, built anew around shapes, is no report.
+    carry = jax.eval_shape(lambda arrays: jax.tree.leaves(first_carry(structure, axes, arrays)), Arrays(**made.operands))
+    return count_bytes(carry)
 
 
 def _state_bytes(made: Plan) -> int:
