@@ -285,9 +285,11 @@ def _carry_bytes(made: Plan) -> int:
     structure, axes = made.structure, made.problem.scope.grid.space
     if structure.stepper is None and structure.recording is None and not solves_of(structure):
         return _state_bytes(made)
-    # Leaves alone: a report of a solver, built anew around shapes, is no report.
-    carry = jax.eval_shape(lambda arrays: jax.tree.leaves(first_carry(structure, axes, arrays)), Arrays(**made.operands))
-    return count_bytes(carry)
+
+    def leaves(arrays: Arrays) -> list[Any]:  # alone: a report of a solver, built anew around shapes, is no report
+        return jax.tree.leaves(first_carry(structure, axes, arrays))
+
+    return count_bytes(jax.eval_shape(leaves, Arrays(**made.operands)))
 
 
 def _state_bytes(made: Plan) -> int:

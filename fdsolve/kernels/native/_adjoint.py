@@ -16,8 +16,8 @@ from typing import Any
 from ...planning import Array
 from ...region import Box
 from ...stencil import ProfileRead, StateRead, WholeRead
-from ._bundles import cut_for_bundles
-from ._cells import MAX_CELLS, Boxes, Cell, Cutter, Term, ordered, split_around
+from ._bundles import cut_for_bundles, split_for_bundles
+from ._cells import MAX_CELLS, Boxes, Cell, Cutter, Term, merged, ordered, split_around
 from ._linear import check_affine
 from ._older import without_copies
 from ._operands import Levels
@@ -116,11 +116,12 @@ class _Transpose:
         products = [one for number in terms.shared for one in self._products(number, changed)]
         if terms.moving or terms.beside or len(self.axes) < 3:  # else planes may be cut into blocks, in place
             operations = without_copies(operations, state, self.axes)
+        operations = self._while_read(operations)
         done = [op for op in products or operations if op.at is not At.LAST]
         sums, adding = self._sums(changed, max((op.box for op in done), key=lambda box: box.size))
         operations = [*ordered([*completing, *products]), *operations, *adding]
-        if len(operations) <= MOST_CUT:
-            operations = cut_for_bundles(operations)
+        few = len(operations) <= MOST_CUT and not self.layered
+        operations = (cut_for_bundles if few else split_for_bundles)(operations)
         arrays = [*state, *(one.array for one in sums)]
         kept = [1] * len(arrays)
         used = {op.array for op in completing}
@@ -149,12 +150,26 @@ class _Transpose:
                 arrays.append(replace(one, name=name))
         return arrays, operations
 
+    def _while_read(self, operations: Sequence[Operation]) -> list[Operation]:
+        """The operations; those that give what nothing reads at a further level, as cotangents where fields are set to
+        what does not move, are done at the last level of a pass alone."""
+        boxes: dict[str, list[Box]] = {adjoint_names(one.name, 1)[0]: [] for one, _ in self.source.state}
+        for number, one in enumerate(self.source.operations):
+            name = adjoint_names(one.array, 1)[0]
+            if name in boxes and self.terms.gives(number):
+                boxes[name].append(one.box)
+        found = []
+        for one in operations:
+            read = one.at is not At.EVERY or one.array not in boxes or any(map(one.box.meets, boxes[one.array]))
+            found.append(one if read else replace(one, at=At.LAST))
+        return found
+
     def _cells(self, one: Array, lag: int, changed: Boxes) -> list[Cell]:
         """The cells of what entries of an array gave through reads of that lag."""
         terms = self.terms.readers(one, lag)
         if self.layered and self.cutter.are_many(one, terms, changed):
             return self.cutter.layers(one, terms, changed, self.terms.same)
-        return self.cutter.cells(one, terms, changed)
+        return self.cutter.cells(one, terms, changed, self.terms.same)
 
     def _forth(self) -> Program:
         """The march's program, and the derivatives that it leaves, each where the values are at hand."""
@@ -169,10 +184,13 @@ class _Transpose:
         return replace(self.source, arrays=(*self.source.arrays, *more), kept=kept, operations=tuple(operations))
 
     def _products(self, number: int, changed: Boxes) -> list[Operation]:
-        """The operations that compute the product which derivatives of an operation share, where it acted."""
+        """The operations that compute the product which derivatives of an operation and of others share, where any
+        acted."""
         one = self.source.array(self.source.operations[number].array)
-        cells = self.cutter.cells(one, [Term(number, 0, self.here)], changed)
-        return [replace(self.terms.product(term), box=cell.box) for cell in cells for term in cell.terms]
+        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in self.terms.alike(number)], changed)
+        first = (replace(cell, terms=cell.terms[:1]) for cell in cells if cell.terms)
+        found = merged(list(first), lambda term: term.complete)
+        return [replace(self.terms.product(cell.terms[0]), box=cell.box) for cell in found]
 
     def _sums(self, changed: Boxes, inner: Box) -> tuple[list[Sum], list[Operation]]:
         """The arrays in which cotangents of operands are added up, and the operations that do it; `inner` is where most
@@ -215,7 +233,7 @@ class _Transpose:
             operand, timed = key[0], self.terms.is_timed(key[0])
             like = replace(shapes[key], kept=1, hidden=True)
             alone = isinstance(operand, WholeRead) or (timed and len(operand.axes) == 1)  # one number for all points
-            cells = [cell for cell in self.cutter.cells(like, terms, changed) if cell.terms]
+            cells = [cell for cell in self.cutter.cells(like, terms, changed, self.terms.same) if cell.terms]
             for room in rooms_of(like, split_around(cells, inner), alone):
                 yield operand, timed, room
 

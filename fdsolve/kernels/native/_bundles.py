@@ -4,8 +4,9 @@ Loops over several arrays read each row once for all of them, and what is writte
 call of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...region import Box
 from ...stencil import StateRead
@@ -14,7 +15,7 @@ from ._schedule import Schedule, boxes_meet
 
 Bundle = tuple[int, ...]
 """Numbers of operations on the same rows, in order."""
-MOST_OPERATIONS = 12
+MOST_OPERATIONS = 24
 """In a bundle, so that no row function grows without bound."""
 NEAR = 16
 """Rows from the ends of the first axis that count as at a wall."""
@@ -25,10 +26,20 @@ def cut_for_bundles(operations: Sequence[Operation]) -> list[Operation]:
     levels at which others on the same rows are: so that rows of the largest have a bundle of their own."""
     inner = max((one.box for one in operations if one.at is not At.LAST), key=lambda box: box.size)
     cut = [new for one in operations for new in _cut_along(one, inner)]
-    apart = {_rows_of(one.box) for one in cut if one.at is At.FIRST}
+    return _as_often(cut, {_rows_of(one.box) for one in cut if one.at is At.FIRST})
+
+
+def split_for_bundles(operations: Sequence[Operation]) -> list[Operation]:
+    """The same of many operations: not cut, and on the rows of the largest that is not done at all levels."""
+    found = [one.box for one in operations if one.at is At.FIRST]
+    return _as_often(operations, {_rows_of(max(found, key=lambda box: box.size))} if found else set())
+
+
+def _as_often(operations: Sequence[Operation], rows: Collection[Any]) -> list[Operation]:
+    """The operations, of which those on some rows are done at the first level and at later ones apart."""
     found = []
-    for one in cut:
-        twice = one.at is At.EVERY and _rows_of(one.box) in apart
+    for one in operations:
+        twice = one.at is At.EVERY and _rows_of(one.box) in rows
         found += [replace(one, at=at) for at in ((At.FIRST, At.LATER) if twice else (one.at,))]
     return found
 
@@ -68,10 +79,12 @@ def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
         """The bundle that an operation joins: between it and the end, nothing depends on the order."""
         best = None
         for k in range(len(found) - 1, -1, -1):
-            if any(_ordered(operations, other, number, program.wraps) for other in found[k]):
-                break
-            if keys(found[k][0]) == keys(number) and len(found[k]) < MOST_OPERATIONS:
+            before = [other for other in found[k] if _ordered(operations, other, number, program.wraps)]
+            fits = keys(found[k][0]) == keys(number) and len(found[k]) < MOST_OPERATIONS
+            if fits and all(_adds_to(operations[number], operations[other]) for other in before):
                 best = k
+            if before:
+                break
         return best
 
     for number in range(len(operations)):
@@ -111,9 +124,17 @@ def make_runs(
 def _ordered(operations: Sequence[Operation], first: int, second: int, wraps: bool) -> bool:
     """Whether one of two operations of a level must come before the other."""
     a, b = operations[first], operations[second]
+    if {a.at, b.at} == {At.FIRST, At.LATER}:
+        return False
     if a.array == b.array and boxes_meet(a.box, b.box, wraps):
         return True
     return _reads_now(a, b.array) or _reads_now(b, a.array)
+
+
+def _adds_to(second: Operation, first: Operation) -> bool:
+    """Whether one operation only adds to what another writes: in a loop of its own, after that."""
+    apart = not _reads_now(first, second.array) and not _reads_now(second, first.array)
+    return second.adds and second.array == first.array and apart
 
 
 def _reads_now(operation: Operation, array: str) -> bool:

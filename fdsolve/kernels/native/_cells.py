@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ from ._program import Operation, Program, Unserved
 MAX_CELLS = 1500
 """Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
 MANY = 350
-"""Cells of an array; where there are more, terms near edges and corners are added up direction by direction."""
+"""Cells of an array; where there are more, terms beside walls are added up direction by direction."""
 Boxes = Mapping[str, tuple[Box, ...]]
 Span = tuple[int, int]
 """Where a part of an axis starts and stops."""
@@ -41,12 +41,16 @@ class Cell:
 
     box: Box
     terms: tuple[Term, ...]
-    layer: int | None = None
+    layer: int = 0
 
     @property
     def added(self) -> bool:
         """Whether its terms are added to what others gave there."""
-        return bool(self.layer)
+        return self.layer > 0
+
+
+def _itself(term: Term) -> Hashable:
+    return term
 
 
 class Cutter:
@@ -55,42 +59,45 @@ class Cutter:
     def __init__(self, program: Program):
         self.program = program
 
-    def cells(self, one: Array, terms: Sequence[Term], changed: Boxes) -> list[Cell]:
-        """An array cut into boxes, with the terms that act there; `changed` says where sums differ."""
+    def cells(
+        self, one: Array, terms: Sequence[Term], changed: Boxes, same: Callable[[Term], Hashable] = _itself
+    ) -> list[Cell]:
+        """An array cut into boxes, with the terms that act there; `changed` says where sums differ. Terms that are the
+        `same` need not be told apart."""
         spans = self._spans(self._whole(one), terms, changed)
         if _count(spans) > 10 * MAX_CELLS:
             raise Unserved("its transpose has too many pieces")
-        return merged(self._cells_of(spans, terms, changed))
+        return merged(self._cells_of(spans, terms, changed), same)
 
     def are_many(self, one: Array, terms: Sequence[Term], changed: Boxes) -> bool:
         """Whether an array is better cut into layers."""
         return _count(self._spans(self._whole(one), terms, changed)) > MANY
 
     def layers(self, one: Array, terms: Sequence[Term], changed: Boxes, same: Callable[[Term], Hashable]) -> list[Cell]:
-        """An array cut into its largest cell, and those beside its faces; beside its edges and corners into fewer that
-        lie over each other: of terms along each direction, which are cut along that alone. Terms that are the `same`
-        need not be told apart.
+        """An array cut into its largest cell and what lies beside faces, edges and corners of that. Terms that read
+        along an axis beside whose faces they are have layers of their own there, one for each such direction: these are
+        cut along that axis alone, and all else as if there were no walls on it. Terms that are the `same` need not be
+        told apart.
 
         Wide stencils and walls cut each axis at many places: cells that hold all terms would be as many as their
-        product, and those near edges and corners most of them.
+        product.
         """
         whole = self._whole(one)
-        spans = self._spans(whole, terms, changed)
-        inner = [max(each, key=lambda span: span[1] - span[0]) for each in spans]
-        most = [[span] for span in inner]
-        found = self._cells_of(most, terms, changed)
-        for axis, each in enumerate(spans):
-            beside = [span for span in each if span != inner[axis]]
-            found += merged(self._cells_of([*most[:axis], beside, *most[axis + 1 :]], terms, changed))
-        ways: dict[tuple[bool, ...], list[Term]] = {(): []}
-        for term in terms:
-            ways.setdefault(_direction(term), []).append(term)
-        for box in _edges(whole, inner):
-            for layer, along in enumerate(ways.values()):
-                own = [term for term in along if box.meets(self._reached(term))]
-                cells = merged(self._cells_of(self._spans(box, own, changed), own, changed), same)
-                found += [replace(cell, layer=layer) for cell in cells if cell.terms or not layer]
-        return found
+        inner = [max(each, key=lambda span: span[1] - span[0]) for each in self._spans(whole, terms, changed)]
+        found: dict[tuple[bool, ...], list[Cell]] = {(): []}
+        for box in _parts(whole, inner):
+            near = [(a, b) != span for a, b, span in zip(box.start, box.stop, inner, strict=True)]
+            ways: dict[tuple[bool, ...], list[Term]] = {(): []}
+            for term in terms:
+                if box.meets(self._reached(term)):
+                    ways.setdefault(_direction(term, near), []).append(term)
+            for way, along in ways.items():
+                cells = self._cells_of(self._spans(box, along, changed), along, changed)
+                found.setdefault(way, []).extend(cell for cell in cells if cell.terms or not way)
+        base, *more = (merged(found[way], same) for way in sorted(found))  # what lies along rows right after the first
+        if more:
+            more[0] = [part for cell in more[0] for part in split_around([cell], _along_rows(cell.box, inner))]
+        return base + [replace(cell, layer=k) for k, cells in enumerate(more, start=1) for cell in cells]
 
     def _whole(self, one: Array) -> Box:
         whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
@@ -165,26 +172,24 @@ def _count(spans: Sequence[Sequence[Span]]) -> int:
     return prod(map(len, spans))
 
 
-def _direction(term: Term) -> tuple[bool, ...]:
-    """Along which axes a term reads; nothing where it reads along none."""
-    return tuple(map(bool, term.offset)) if any(term.offset) else ()
+def _direction(term: Term, near: Sequence[bool]) -> tuple[bool, ...]:
+    """Along which of some axes a term reads; nothing where it reads along none."""
+    found = tuple(bool(offset) and one for offset, one in zip(term.offset, near, strict=True))
+    return found if any(found) else ()
 
 
-def _edges(whole: Box, inner: Sequence[Span]) -> Iterator[Box]:
-    """What is left of a box around an inner one and what lies beside its faces: the first two axes along which a point
-    lies outside of the inner one tell the box it is in."""
-    ends = list(zip(whole.start, whole.stop, strict=True))
-    sides = [[span for span in ((low, a), (b, high)) if span[0] < span[1]]
-             for (low, high), (a, b) in zip(ends, inner, strict=True)]  # fmt: skip
-    for first, second in combinations(range(whole.ndim), 2):
-        for one, other in product(sides[first], sides[second]):
-            spans = [*inner[:second], other, *ends[second + 1 :]]
-            spans[first] = one
-            yield Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+def _parts(whole: Box, inner: Sequence[Span]) -> Iterator[Box]:
+    """An inner box, and what lies below it, beside it and above it along each axis."""
+    ends = zip(whole.start, whole.stop, inner, strict=True)
+    spans = [[span for span in ((low, a), (a, b), (b, high)) if span[0] < span[1]] for low, high, (a, b) in ends]
+    for sides in product(*spans):
+        yield Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
 
 
-def _itself(term: Term) -> Hashable:
-    return term
+def _along_rows(box: Box, inner: Sequence[Span]) -> Box:
+    """The rows of an inner box, as far along the last axis as another: one call a row does both."""
+    spans = [*inner[:-1], (box.start[-1], box.stop[-1])]
+    return Box(tuple(a for a, _ in spans), tuple(b for _, b in spans))
 
 
 def merged(cells: Sequence[Cell], same: Callable[[Term], Hashable] = _itself) -> list[Cell]:

@@ -101,7 +101,7 @@ def write_rows(
         key = writer.signature()
         if key not in found:
             found[key] = writer.write(f"{prefix}_{len(found)}")
-        rows.append(Row(found[key], tuple(writer.targets), tuple(writer.sources), tuple(writer.groups)))
+        rows.append(Row(found[key], tuple(writer.targets), tuple(writer.sources), writer.spans))
     return rows
 
 
@@ -122,20 +122,22 @@ class RowWriter:
         self.fewest, self.phase = fewest, phase
         self.real = np.dtype(operations[0].rule.dtype)
         self.targets = list(dict.fromkeys(one.array for one in operations))
-        self.groups: dict[Span, list[Operation]] = {}
-        for one in operations:
-            self.groups.setdefault((one.box.start[-1], one.box.stop[-1]), []).append(one)
+        self.groups: dict[tuple[Span, int], list[Operation]] = {}
+        for number, one in enumerate(operations):
+            turn = sum(other.array == one.array for other in operations[:number]) if one.adds else 0
+            self.groups.setdefault(((one.box.start[-1], one.box.stop[-1]), turn), []).append(one)
         self.sources: list[Source] = []
         for one in operations:
             self._collect(one)
-        self.inlined = inline and len(operations) == 1 and _width(next(iter(self.groups))) <= MAX_UNROLLED
+        self.spans: tuple[Span, ...] = tuple(span for span, _ in self.groups)
+        self.inlined = inline and len(operations) == 1 and _width(self.spans[0]) <= MAX_UNROLLED
 
     def signature(self) -> Hashable:
         """All that the function's text depends on; of its sources only their kinds and places."""
         kinds = tuple((type(one), getattr(one, "along", False), np.dtype(self._dtype(one))) for one in self.sources)
         loops = tuple(
             (self._manner(span, group), tuple(self._signature_of(one) for one in group))
-            for span, group in self.groups.items()
+            for (span, _), group in self.groups.items()
         )
         return kinds, loops, self.inlined
 
@@ -184,7 +186,7 @@ class RowWriter:
             for source, pointer in zip(self.sources, code.arguments[len(self.targets) :], strict=False)
             if isinstance(source, Entry) or (isinstance(source, ProfileRow) and not source.along)
         }
-        for k, (span, group) in enumerate(self.groups.items()):
+        for k, ((span, _), group) in enumerate(self.groups.items()):
             start, stop = code.arguments[pointers + 2 * k : pointers + 2 * k + 2]
             self._loop(self._manner(span, group), group, start, stop)
         code.builder.ret_void()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from math import prod
 from types import MappingProxyType
@@ -76,18 +77,26 @@ class Terms:
                 if own and not _is_zero(self.weights.pull(rule, k)):
                     yield operand, Term(p, k, self.here)
 
+    def gives(self, number: int) -> bool:
+        """Whether anything is read by an operation that has a cotangent."""
+        rule = self.rules[number]
+        moving = (k for k, one in enumerate(rule.operands) if isinstance(one, StateRead) or self._moves(one))
+        return any(not _is_zero(self.weights.pull(rule, k)) for k in moving)
+
     def is_timed(self, operand: Operand) -> bool:
         """Whether an operand changes along time, the first axis of such arrays."""
         return isinstance(operand, ProfileRead) and bool(operand.axes) and operand.axes[0] not in self.axes
 
     def same(self, term: Term) -> Hashable:
-        """What two terms have in common that give the same where both act, and share no product."""
+        """What two terms have in common that give the same where both act."""
         number, read = term.operation, self._read_of(term)
         operation, rule = self.program.operations[number], self.rules[number]
         tested = operation.mask is not None or operation.predicate is not None
-        pull = self.weights.pull(rule, term.operand)
         about = term.offset, term.later, term.complete, operation.array, number if tested else None
-        return (*about, isinstance(read, StateRead), pull.key, pull.operands)
+        if self._is_left(term):
+            return (*about, self._leave(number, term.operand))
+        pull = self._pull_of(term, rule)
+        return (*about, isinstance(read, StateRead), self._alike[number], pull.key, pull.operands)
 
     def operation(self, array: str, cell: Cell, own: StateRead | None) -> Operation:
         """The sum of a cell's terms, and of what stands there already: plain ones first, then by the number that they
@@ -98,7 +107,7 @@ class Terms:
             slope = self.slope_of(term)
             rule = self.rules[term.operation] if slope is None else slope.rest
             if rule is not None and self._gives(term, rule):
-                parts.append(self._pulled(term, operands, rule, cell.layer is None))
+                parts.append(self._pulled(term, operands, rule))
             if slope is not None and self._gives(term, slope.slope):
                 operands[slope.number] = self.program.dtype
                 slopes.setdefault(slope.number, []).append(self._pulled(term, operands, slope.slope))
@@ -131,7 +140,7 @@ class Terms:
         product, target = self.weights.product(self.rules[term.operation]), self._target(term, self.here)
         named = self._taken(product, self.here, operands, {TARGET: target})[1]
         closed = jex.ClosedJaxpr(product.jaxpr, list(product.consts))
-        name = product_name(term.operation)
+        name = product_name(self._alike[term.operation])
         box = self.program.operations[term.operation].box
         return Operation(name, box, make_traced(closed, tuple(named), self.program.dtype), None)
 
@@ -194,12 +203,11 @@ class Terms:
         closed = jax.make_jaxpr(run)(*[jax.ShapeDtypeStruct((), operands[o]) for o in order])
         return Operation(array, cell.box, make_traced(closed, order, dtype), None)
 
-    def _pulled(self, term: Term, operands: dict[Operand, Any], rule: Traced, shares: bool = False) -> Part:
-        """The weight that a read has in a rule times the cotangent of what was written, as a function of operands;
-        whether it `shares` a product with others where it can."""
+    def _pulled(self, term: Term, operands: dict[Operand, Any], rule: Traced) -> Part:
+        """The weight that a read has in a rule times the cotangent of what was written, as a function of operands."""
         operation = self.program.operations[term.operation]
         back = tuple(-o for o in term.offset)
-        weigh, named, even = self._weighed(term, back, operands, rule, shares)
+        weigh, named, even = self._weighed(term, back, operands, rule)
         tests = [self._test(operation, back, operands)]
         tests += [self._test(self.program.operations[k], back, operands) for k in term.later]
 
@@ -217,22 +225,21 @@ class Terms:
         return run
 
     def _weighed(
-        self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any], rule: Traced, shares: bool
+        self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any], rule: Traced
     ) -> tuple[Callable[..., Any], list[Operand], Operand | None]:
         """A derivative times a cotangent at the entry `back` from here, as `_taken` has it; and the operand by which
         it is multiplied, where all else is the same everywhere."""
-        number, read = term.operation, self._read_of(term)
-        in_sum, target = not isinstance(read, StateRead), self._target(term, back)
-        if in_sum and self.beside and self._is_worth_leaving(term):
+        number, target = term.operation, self._target(term, back)
+        if self._is_left(term):
             left = self._leave(number, term.operand)
             operands |= {target: self.program.dtype, left: self.program.dtype}
             return lambda a, b: a * b, [target, left], None
-        pull = self.weights.pull(rule, rule.operands.index(read))
-        if shares and not in_sum and rule is self.rules[number] and self._is_large(self.program.operations[number]):
-            pull = self.weights.shared(rule, term.operand)
-        stands: dict[Operand, Operand] = {TARGET: target, PRODUCT: StateRead(product_name(number), 0, back)}
+        pull, stands = self._pull_of(term, rule), {TARGET: target}
         if PRODUCT in pull.operands:
-            self.shared[number] = None
+            one = self._alike[number]
+            assert one is not None
+            self.shared[one] = None
+            stands[PRODUCT] = StateRead(product_name(one), 0, back)
         weigh, named = self._taken(pull, back, operands, stands)
         given = [stands[one] for one in pull.operands if one in stands]
         even = all(isinstance(one, WholeRead) for one in pull.operands) and len(given) == 1 and not adds_up(pull)
@@ -245,17 +252,47 @@ class Terms:
             return StateRead(adjoint_names(array, 1)[0], -1, back)
         return StateRead(f"{array} adjoint", 0, back)
 
-    def _is_worth_leaving(self, term: Term) -> bool:
-        """Whether a derivative reads many entries, or some that only the march has, and no other derivative of the rule
-        reads them: it is rather left by the march, which has them at hand."""
+    def _is_left(self, term: Term) -> bool:
+        """Whether a march beside leaves the derivative that a term is by: it is by no read of the state, and reads many
+        entries, or some that only the march has, and no other derivative of the rule reads them."""
+        if not self.beside or isinstance(self._read_of(term), StateRead):
+            return False
         rule = self.rules[term.operation]
         reads = [one for one in self.weights.pull(rule, term.operand).operands if isinstance(one, StateRead)]
         here = any(one.level == 0 for one in reads)
         return rule.affine and len(reads) > (1 if here else MOST_READ)
 
-    def _is_large(self, operation: Operation) -> bool:
-        """Whether an operation does much of its array; what is done beside walls is not worth an array."""
-        return 4 * operation.box.size >= prod(self.program.array(operation.array).shape)
+    def _pull_of(self, term: Term, rule: Traced) -> Traced:
+        """The derivative of a rule by what a term is by, of the product that it shares where it does."""
+        read = self._read_of(term)
+        shares = isinstance(read, StateRead) and rule is self.rules[term.operation]
+        if shares and self._alike[term.operation] is not None:
+            return self.weights.shared(rule, term.operand)
+        return self.weights.pull(rule, rule.operands.index(read))
+
+    @cached_property
+    def _alike(self) -> list[int | None]:
+        """For each operation the first one whose derivatives share the same product; None where they do not do much of
+        their array: what is done beside walls alone is not worth one of its own."""
+        groups: dict[Hashable, list[int]] = {}
+        for number, (operation, rule) in enumerate(zip(self.program.operations, self.rules, strict=True)):
+            for place, read in enumerate(rule.operands):
+                if isinstance(read, StateRead):
+                    self.weights.pull(rule, place)
+            if self.weights.has_product(rule):
+                product = self.weights.product(rule)
+                groups.setdefault((operation.array, product.key, product.operands), []).append(number)
+        found: list[int | None] = [None] * len(self.rules)
+        for (array, *_), numbers in groups.items():
+            size = sum(self.program.operations[k].box.size for k in numbers)
+            if 4 * size >= prod(self.program.array(array).shape):
+                for k in numbers:
+                    found[k] = numbers[0]
+        return found
+
+    def alike(self, number: int) -> list[int]:
+        """The operations whose derivatives share the product of one."""
+        return [k for k, first in enumerate(self._alike) if first == number]
 
     def _leave(self, number: int, place: int) -> ProfileRead:
         """The derivative of an operation by an operand, which the march leaves: in an array for all operations on parts
