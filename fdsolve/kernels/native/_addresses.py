@@ -30,6 +30,9 @@ from ._operands import LEVELS as LEVEL_AXIS
 from ._rows import ProfileRow, Row, RowRead, Source
 from ._scalar import I64
 
+_BIAS, _ALL = 2**20, 2**31 - 1
+"""Added to the number of a row before it is counted round; as many rows as are never counted round."""
+
 
 @dataclass(frozen=True)
 class _Span:
@@ -99,7 +102,8 @@ class Addresses:
         return _Span(start, stop, below, above)
 
     # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it (of levels
-    # that are left for a pull: for all rows that there are, before and after them); the mask of rows; and pitches.
+    # that are left for a pull: for all rows that there are, before and after them); and pitches. Rows of rings are
+    # counted round by a mask, or by a remainder, for which none may be negative.
 
     def _fill_tables(self, number: Number, scratch: Number) -> None:
         code, layout = self.code, self.layout
@@ -137,7 +141,7 @@ class Addresses:
                 for first in () if self._apart else (before_low, before_high):
                     ends.append(code.add(code.sub(beside, code.mul(first, pitches[0])), inside))
                     beside = code.add(beside, code.mul(halo, pitches[0]))
-                self._put(table, -behind, (base, *(ends or (base, base))), -1, pitches)
+                self._put(table, -behind, (base, *(ends or (base, base))), None, pitches)
             if self.blocks is not None:
                 at = self._in_place(one.name, self.blocks.depths[one.name], at, halo)
                 continue
@@ -147,15 +151,15 @@ class Addresses:
             rows = self.schedule.rings[one.name]
             with code.loop(1, code.add(self.levels, 1)) as level:
                 base = self._aligned(code.add(at, code.mul(code.sub(level, 1), code.mul(rows, pitch))))
-                self._put(table, level, (base, base, base), code.sub(rows, 1), (pitch, *inner))
+                self._put(table, level, (base, base, base), rows, (pitch, *inner))
                 if one.name in self.written:
                     with code.when(self._is_stored(one.name, level)):
                         base = code.add(self._stored(one.name, level), start)
-                        self._put(table, level, (base, base, base), -1, pitches)
+                        self._put(table, level, (base, base, base), None, pitches)
             if one.name in self.schedule.direct and not self.slots.alone:
                 with code.when(enough):
                     base = code.add(self._pointer(self.slots.state_slot(one.name, 0)), start)
-                    self._put(table, self.levels, (base, base, base), -1, pitches)
+                    self._put(table, self.levels, (base, base, base), None, pitches)
             at = code.add(at, code.mul(self.levels, code.mul(rows, pitch)))
         if self.slots.leaves:
             code.store(code.round_up(at, APART), scratch)
@@ -173,9 +177,9 @@ class Addresses:
         code.store(at, free)
         with code.loop(1, code.add(self.levels, 1)) as level:
             least = code.most(code.sub(rows, code.mul(code.sub(level, 1), fall)), self.schedule.rings[name])
-            count, at = code.power_of_two(least), code.load(free)
+            count, at = code.power_of_two(least) if layout.rank == 2 else least, code.load(free)
             base = self._aligned(at)
-            self._put(table, level, (base, base, base), code.sub(count, 1), (pitch, *layout.inner_pitches()))
+            self._put(table, level, (base, base, base), count, (pitch, *layout.inner_pitches()))
             code.store(code.add(at, code.mul(count, pitch)), free)
         return code.load(free)
 
@@ -185,7 +189,7 @@ class Addresses:
         for behind in range(self.kept.get(name, 0), depth):
             first = code.sub(self.rows_here.start, halo)
             base = self._aligned(code.sub(at, code.mul(first, pitch)))
-            self._put(table, -behind, (base, base, base), -1, (pitch, *layout.inner_pitches()))
+            self._put(table, -behind, (base, base, base), None, (pitch, *layout.inner_pitches()))
             at = code.add(at, code.mul(code.add(code.sub(self.rows_here.stop, first), halo), pitch))
         with code.loop(1, code.add(self.levels, 1)) as level:
             old, new = self._entry(table, code.sub(level, depth)), self._entry(table, level)
@@ -207,12 +211,22 @@ class Addresses:
         table: Number,
         level: Number,
         bases: tuple[Number, ...],
-        mask: Number,
+        rows: Number | None,
         pitches: tuple[Number, ...],
     ) -> None:
-        entry = self._entry(table, level)
-        for k, value in enumerate((*bases, mask, *pitches)):
-            self.code.store(value, entry, 8 * k)
+        """An entry of a ring of so many rows, or of an array of all."""
+        code, entry = self.code, self._entry(table, level)
+        around: Number
+        if self.layout.rank == 2:
+            around = -1 if rows is None else code.sub(rows, 1)
+        elif rows is None:
+            around, before = _ALL, code.mul(pitches[0], _BIAS)
+            first, *ends = (code.sub(base, before) for base in bases)
+            bases = (first, ends[0], ends[1])
+        else:
+            around = rows
+        for k, value in enumerate((*bases, around, *pitches)):
+            code.store(value, entry, 8 * k)
 
     def _entry(self, table: Number, level: Number) -> Number:
         return self.code.add(table, self.code.mul(self.code.add(level, self.most_kept - 1), self.entry))
@@ -271,7 +285,10 @@ class Addresses:
             low, high = (0, self.layout.size(0)) if left else (self.rows_here.start, self.rows_here.stop)
             base = code.choose(code.below(row, high), base, code.load(entry, 16))
             base = code.choose(code.below(row, low), code.load(entry, 8), base)
-        place = code.builder.and_(code.value(row), code.load(entry, 24))
+        if self.layout.rank == 2:
+            place = code.builder.and_(code.value(row), code.load(entry, 24))
+        else:
+            place = code.rest(code.add(row, _BIAS), code.load(entry, 24))
         address = code.add(base, code.mul(place, code.load(entry, 32)))
         pitches = tuple(code.load(entry, 40 + 8 * k) for k in range(self.layout.rank - 2))
         for move, pitch in zip(moved[1:], pitches, strict=True):

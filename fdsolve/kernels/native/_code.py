@@ -68,6 +68,13 @@ class Code:
             return a // b
         return self.builder.sdiv(self.value(a), self.value(b))
 
+    def rest(self, a: Number, b: Number) -> Number:
+        """a − b⌊a / b⌋ for 0 ≤ a, b < 2³¹."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b
+        short = (self.builder.trunc(self.value(one), I32) for one in (a, b))
+        return self.builder.zext(self.builder.urem(*short), I64)
+
     def below(self, a: Number, b: Number) -> Any:
         """a < b."""
         return self.builder.icmp_signed("<", self.value(a), self.value(b))

@@ -319,15 +319,20 @@ def _overwriting(program: Program, edges: list[Edge], skew: int, delays: tuple[i
     return late, fewest, least
 
 
+def ring_rows(rows: int, rank: int) -> int:
+    """The rows of a ring for so many: a power of two, but where they are planes, of which each is dear."""
+    return rows if rank > 2 else 1 << (rows - 1).bit_length()
+
+
 def _rings(
     program: Program, edges: list[Edge], skew: int, delays: tuple[int, ...], late: int, together: int
 ) -> dict[str, int]:
-    """Rows to hold of each array: from the first writing of a row to the last reading of it; a power of two."""
-    found = {}
+    """Rows to hold of each array: from the first writing of a row to the last reading of it."""
+    found, rank = {}, len(program.arrays[0].shape)
     for one in program.arrays:
         writers = [delays[i] for i, op in enumerate(program.operations) if op.array == one.name]
         last = [delays[e.reader] + skew * e.lag - e.offset[0] for e in edges
                 if program.operations[e.writer].array == one.name]  # fmt: skip
         rows = max([*last, *(w + late for w in writers), 0]) - min([*writers, 0]) + together
-        found[one.name] = 1 << (rows - 1).bit_length()
+        found[one.name] = ring_rows(rows, rank)
     return found

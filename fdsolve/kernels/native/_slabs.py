@@ -43,7 +43,7 @@ from ._operands import LEVELS, Pull, TurnedRead, stack_name
 from ._processors import num_threads, own_cache, shared_cache
 from ._program import Unserved
 from ._rows import write_rows
-from ._schedule import make_schedule
+from ._schedule import make_schedule, ring_rows
 from ._slab_handler import SLAB_SETTINGS, write_slab_handler
 from ._tile import TileWriter
 
@@ -266,11 +266,11 @@ def _distance(forth: Layout, back: Layout, reads: Sequence[_LevelRead], steps: i
 
 
 def _ring_rows(forth: Layout, names: Sequence[str], steps: int, rows: int, fall: int) -> Iterator[int]:
-    """The rows of rings that hold levels for a pull, powers of two, level by level of each array: it comes to the
-    first level last, and to each further one as many turns sooner as the march comes to it later."""
+    """The rows of rings that hold levels for a pull, level by level of each array: it comes to the first level last,
+    and to each further one as many turns sooner as the march comes to it later."""
     for name in names:
         for level in range(steps):
-            yield 1 << (max(rows - fall * level, forth.schedule.rings[name]) - 1).bit_length()
+            yield ring_rows(max(rows - fall * level, forth.schedule.rings[name]), forth.rank)
 
 
 def _turns(layout: Layout, steps: int, wide: int, late: int) -> tuple[int, int]:
