@@ -10,9 +10,13 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels.native import _cells
+from fdsolve.kernels.native._bundles import make_bundles
 from fdsolve.kernels.native._march import layout_of, pulled_of
 from fdsolve.kernels.native._operands import Pull
+from fdsolve.kernels.native._program import At, Program
+from fdsolve.kernels.native._schedule import make_schedule
 from fdsolve.kernels.native._terms import Terms
+from fdsolve.region import Box
 from fdsolve.schemes import laplacian
 
 from .native_cases import case_of
@@ -96,9 +100,70 @@ def test_layers_hold_at_each_point_what_cells_do(name: str, monkeypatch: pytest.
     assert ours == theirs and set(firsts.values()) == {1}
 
 
+def _plain_wave(sizes: tuple[int, int, int], steps: int) -> fd.Field:
+    """Linear, between walls that are set, after two levels of any values."""
+    u = fd.Field("u", grid(steps, 0.01, **{name: axis(num) for name, num in zip("xyz", sizes, strict=True)}))
+    u[...] = lambda u, c, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * c[...] * laplacian(u, order=4, at="t-1")
+    for name in "xyz":
+        u[{name: [0, -1]}] = 0.0
+    u[0], u[1] = (lambda a: a[...]), (lambda b: b[...])
+    return u
+
+
+def _transpose_in_space() -> Program:
+    values = jnp.ones((32, 32, 32))
+    case = case_of(_plain_wave((32, 32, 32), 8), a=values, b=values, c=values)
+    return pulled_of(case.call, Pull(("parameter c",), beside=True)).program
+
+
 def test_wide_stencils_in_space_are_not_cut_into_all_products() -> None:
-    sizes = (32, 32, 32)
-    case = case_of(_wave(sizes, 0.0), **_moved_values(sizes))
-    made = pulled_of(case.call, Pull(("parameter c",), beside=True))
-    assert sum(one.array == "u adjoint 0" for one in made.program.operations) < 400
-    assert any(one.adds for one in made.program.operations)
+    operations = _transpose_in_space().operations
+    assert sum(one.array == "u adjoint 0" for one in operations) < 400
+    assert any(one.adds for one in operations)
+    products = [one for one in operations if one.array.startswith("product")]
+    assert [one.box for one in products] == [Box((1, 1, 1), (31, 31, 31))], "one for walls and all else"
+
+
+@pytest.mark.parametrize("when", [At.FIRST, At.LATER])
+def test_rows_inside_are_two_calls(when: At) -> None:
+    """The product and the sum by the medium; then all terms, those near the ends of rows in loops after the others."""
+    program = _transpose_in_space()
+    bundles = make_bundles(program, make_schedule(program, abreast=True))
+    middle = [
+        numbers
+        for numbers in bundles
+        if program.operations[numbers[0]].at in (At.EVERY, when)
+        and all(a <= 16 < b for a, b in zip(*_rows_of(program, numbers[0]), strict=True))
+    ]
+    assert len(middle) == 2
+    added = [program.operations[k].adds for k in middle[-1]]
+    assert any(added) and added == sorted(added)
+
+
+def _rows_of(program: Program, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    box = program.operations[number].box
+    return box.start[:-1], box.stop[:-1]
+
+
+def test_cotangents_at_walls_that_are_set_are_left_to_the_last_level() -> None:
+    program = _transpose_in_space()
+    at_walls = [one for one in program.operations if one.array == "u adjoint 0" and 0 in one.box.start]
+    assert at_walls and all(one.at is At.LAST for one in at_walls)
+
+
+@pytest.mark.parametrize("steps", [4, 5, 8, 17])
+def test_gradients_by_what_walls_begin_with(steps: int) -> None:
+    """Cotangents at walls are left to the last level of a pass; what stood there at the beginning is read by the first
+    steps, and has one."""
+    u = _plain_wave((13, 12, 14), steps)
+    random = np.random.default_rng(4)
+    weight, first, second, c = (jnp.asarray(random.uniform(0.5, 1.5, (13, 12, 14))) for _ in range(4))
+
+    def loss(kernel: str) -> Any:
+        return lambda p: jnp.vdot(weight, fd.solve(u, save=fd.final(), kernel=kernel, **p).final["u"])
+
+    at = dict(a=first, b=second, c=c)
+    ours, theirs = (jax.jit(jax.grad(loss(kernel)))(at) for kernel in ("native", "slices"))
+    assert np.abs(theirs["b"][0]).max() > 0, "walls are read"
+    for one in at:
+        np.testing.assert_allclose(ours[one], theirs[one], rtol=0, atol=1e-13 * np.abs(theirs[one]).max())
