@@ -97,6 +97,17 @@ def test_values_and_gradients(case: str) -> None:
     np.testing.assert_allclose(gradients["native"], gradients["slices"], atol=1e-12 * most)
 
 
+def test_layers_that_few_of_the_tiles_have() -> None:
+    """What layers at either end remember has no rows in the tiles of other threads."""
+    u = _leapfrog(_grid(x=256, y=80), dict(x=(PML(5, speed=1.0), PML(5, speed=1.0)), y=(0.0, 0.0)))
+    c = jnp.asarray(np.random.default_rng(0).uniform(0.7, 1.0, (256, 80)))
+    found = {}
+    for kernel in ("native", "slices"):
+        last = _both(u, None, kernel, fd.final())
+        found[kernel] = np.asarray(jax.jit(jax.grad(lambda c, last=last: jnp.sum(last(c) ** 2)))(c))
+    np.testing.assert_allclose(found["native"], found["slices"], atol=1e-13 * np.abs(found["slices"]).max())
+
+
 @pytest.mark.parametrize(("num", "kernel"), [(24, "slices"), (512, "native")])
 def test_small_runs_are_left_to_the_portable_kernel(num: int, kernel: str) -> None:
     """Compiling the many rules of layers pays where much is computed."""

@@ -319,24 +319,17 @@ def save_halos(
         for slot, (name, _) in enumerate(slots.state):
             one, pitch = layout.program.array(name), layout.pitches(name)[0]
             zero = code.add(code.load(control, POINTERS + 8 * slot), one.lower[0] * pitch)
-            end = one.shape[0] + one.upper[0]
-            for row, outer, other in (
-                (code.sub(start, halo), first, size),
-                (stop, last, -size),
-            ):
+            begin, end = -one.lower[0], one.shape[0] + one.upper[0]
+            for row, outer, other in ((code.sub(start, halo), first, size), (stop, last, -size)):
+                target: Number = at
                 if wraps:
                     source, count = code.choose(outer, code.add(row, other), row), halo
-                else:  # beyond the first and the last tile there is nothing
-                    source, count = (
-                        row,
-                        code.choose(outer, 0, code.least(halo, code.sub(end, row))),
-                    )
+                else:  # beyond the first and the last tile there is nothing, nor where an array has no rows
+                    source = code.most(row, begin)
+                    count = code.choose(outer, 0, code.sub(code.least(code.add(row, halo), end), source))
+                    target = code.add(at, code.mul(code.sub(source, row), pitch))
                 with code.when(code.below(0, count)):
-                    values = (
-                        at,
-                        code.add(zero, code.mul(source, pitch)),
-                        code.mul(count, pitch),
-                    )
+                    values = target, code.add(zero, code.mul(source, pitch)), code.mul(count, pitch)
                     code.call("memcpy", I64, *map(code.value, values))
                 at = code.add(at, code.mul(halo, pitch))
 

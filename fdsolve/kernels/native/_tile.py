@@ -183,11 +183,12 @@ class TileWriter(Addresses):
         """Writes down the tile's part of the levels kept before the march, the oldest first."""
         code, kept, pitch = self.code, self.kept[name], self.layout.pitches(name)[0]
         low, high = self._own_rows(name)
+        rows = code.most(code.sub(high, low), 0)  # none of an array that lies at one wall alone
         begin = code.mul(code.add(low, self.program.array(name).lower[0]), pitch)
         for behind in range(kept):
             source = code.add(self._pointer(self.slots.state_slot(name, behind)), begin)
             target = code.add(self._stored_first(name), code.mul(kept - 1 - behind, self._size(name)))
-            values = code.add(target, begin), source, code.mul(code.sub(high, low), pitch)
+            values = code.add(target, begin), source, code.mul(rows, pitch)
             code.call("memcpy", I64, *map(code.value, values))
 
     def _last_delay(self, name: str) -> int:
