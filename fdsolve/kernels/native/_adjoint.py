@@ -31,6 +31,9 @@ MOST_RULES = 400
 MOST_CUT = 400
 """Operations that are cut further for the sake of one loop a row; where there are more, compiling them is dear."""
 
+MOST_TWICE = 1000
+"""Operations of which some are made for a first level and for later ones; where there were more, copies are written."""
+
 
 @dataclass(frozen=True)
 class Sum:
@@ -115,7 +118,8 @@ class _Transpose:
         state, operations = self._before(changed)
         products = [one for number in terms.shared for one in self._products(number, changed)]
         if terms.moving or terms.beside or len(self.axes) < 3:  # else planes may be cut into blocks, in place
-            operations = without_copies(operations, state, self.axes)
+            fewer = without_copies(operations, state, self.axes)
+            operations = fewer if len(fewer) <= MOST_TWICE else operations
         operations = self._while_read(operations)
         done = [op for op in products or operations if op.at is not At.LAST]
         sums, adding = self._sums(changed, max((op.box for op in done), key=lambda box: box.size))
