@@ -115,3 +115,34 @@ def test_gradients_by_levels_that_stay_where_they_were_computed() -> None:
         jax.jit(jax.grad(total, (0, 1)), static_argnums=2)(1.0, 0.05, kernel) for kernel in ("native", "slices")
     )
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [(), (40,)])
+def test_what_is_added_comes_after_all_that_it_is_added_to(rows: tuple[int, ...]) -> None:
+    """Two fields of one bundle, to both of which something is added at the same points of a row."""
+    g = grid(8, 0.02, **dict(zip("x", rows, strict=False)), y=24)
+    u, v = fd.Field("u", g), fd.Field("v", g)
+    u[...] = lambda u: 0.9 * u["t-1"] + 0.05 * (u["t-1", "y-1"] + u["t-1", "y+1"])
+    u[dict(y=slice(5, 20))] += lambda u: 0.01 * u["t-1"]
+    v[...] = lambda u, v: 0.9 * v["t-1"] + 0.05 * u["t-1"]
+    v[dict(y=slice(5, 20))] += lambda v: 0.02 * v["t-1"]
+    u[dict(y=[0, -1])] = 0.1
+    u[0] = lambda y: jnp.sin(3 * y)
+    v[0] = lambda y: jnp.cos(5 * y)
+    ours, theirs = (fd.solve((u, v), kernel=kernel) for kernel in ("native", "slices"))
+    for name in "uv":
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=0, atol=1e-14)
+
+
+def test_a_gradient_of_rules_that_read_nothing() -> None:
+    """No cotangent is read by a level before."""
+    u = fd.Field("u", grid(8, x=12, y=24))
+    u[...] = lambda x, y, t: jnp.sin(x + y) * t
+    u[0] = lambda a: a[...]
+
+    def total(a: Any, kernel: str) -> Any:
+        return jnp.sum(fd.solve(u, save=fd.every(2), kernel=kernel, a=a)["u"] ** 2)
+
+    found, wanted = (jax.jit(jax.grad(total), static_argnums=1)(jnp.ones((12, 24)), k) for k in ("native", "slices"))
+    assert np.abs(wanted).max() > 0
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)

@@ -167,3 +167,36 @@ def test_gradients_by_what_walls_begin_with(steps: int) -> None:
     assert np.abs(theirs["b"][0]).max() > 0, "walls are read"
     for one in at:
         np.testing.assert_allclose(ours[one], theirs[one], rtol=0, atol=1e-13 * np.abs(theirs[one]).max())
+
+
+def test_what_stands_under_layers_is_no_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older level is read beside the point too, along one axis, in many regions of the same weights: what is added
+    to its cotangent there is not left out."""
+    monkeypatch.setattr(_cells, "MANY", 30)
+    num = 80
+    u = fd.Field("u", grid(13, x=axis(num), y=axis(30)))
+
+    def rule(source: float) -> Any:
+        return lambda u, c: (
+            1.2 * u["t-1"]
+            - 0.5 * u["t-2"]
+            + 0.05 * c[...] * u["t-1", "y-1"]
+            + 0.05 * (u["t-2", "x-1"] + u["t-2", "x+1"] - u["t-2", "x-2"])
+            + source
+        )
+
+    u[...] = rule(0.0)
+    for k, low in enumerate(range(10, num - 2, 5)):
+        u[dict(x=slice(low, min(low + 5, num - 2)))] = rule(0.1 * k + 0.1)
+    u[dict(x=[0, 1, -2, -1])] = u[dict(y=[0, -1])] = 0.1
+    u[0], u[1] = (lambda a: a[...]), (lambda b: b[...])
+    random = np.random.default_rng(0)
+    weight, *values = (jnp.asarray(random.uniform(0.5, 1.5, (num, 30))) for _ in range(4))
+    at = dict(zip("abc", values, strict=True))
+
+    def loss(kernel: str) -> Any:
+        return lambda p: jnp.vdot(weight, fd.solve(u, save=fd.final(), kernel=kernel, **p).final["u"])
+
+    ours, theirs = (jax.jit(jax.grad(loss(kernel)))(at) for kernel in ("native", "slices"))
+    for one in at:
+        np.testing.assert_allclose(ours[one], theirs[one], rtol=0, atol=1e-13 * np.abs(theirs[one]).max())

@@ -109,20 +109,27 @@ class _Transpose:
             name: tuple(cell.box for cell in cells if cell.terms or name not in self.kept)
             for name, cells in now.items()
         }
-        completing: list[Operation] = []
-        for one in self.source.arrays:
-            for cell in self.cutter.cells(one, terms.readers(one, 0), changed):
-                if cell.terms or one.name not in self.kept:
-                    start = StateRead(adjoint_names(one.name, 1)[0], -1, self.here) if one.name in self.kept else None
-                    completing.append(terms.operation(f"{one.name} adjoint", cell, start))
-        state, operations = self._before(changed)
+        parts = [
+            (one, cell)
+            for one in self.source.arrays
+            for cell in self.cutter.cells(one, terms.readers(one, 0), changed)
+            if cell.terms or one.name not in self.kept
+        ]
+        before = list(self._before(changed))
+        _check_number(len(parts) + sum(len(cells) for _, _, cells in before))
+        completing = [self._completed(one, cell) for one, cell in parts]
+        state, operations = [array for array, _, _ in before], []
+        for array, start, cells in before:
+            made = (terms.operation(array.name, cell, None if cell.added else start) for cell in cells)
+            operations += [replace(one, adds=cell.added) for one, cell in zip(made, cells, strict=True)]
         products = [one for number in terms.shared for one in self._products(number, changed)]
         if terms.moving or terms.beside or len(self.axes) < 3:  # else planes may be cut into blocks, in place
             fewer = without_copies(operations, state, self.axes)
             operations = fewer if len(fewer) <= MOST_TWICE else operations
         operations = self._while_read(operations)
-        done = [op for op in products or operations if op.at is not At.LAST]
-        sums, adding = self._sums(changed, max((op.box for op in done), key=lambda box: box.size))
+        done = [op.box for op in products or operations if op.at is not At.LAST]
+        whole = Box((0,) * len(self.axes), self.source.arrays[0].shape)
+        sums, adding = self._sums(changed, max(done, key=lambda box: box.size, default=whole))
         operations = [*ordered([*completing, *products]), *operations, *adding]
         few = len(operations) <= MOST_CUT and not self.layered
         operations = (cut_for_bundles if few else split_for_bundles)(operations)
@@ -139,20 +146,19 @@ class _Transpose:
         program = Program(tuple(arrays), tuple(kept), tuple(operations), self.source.wraps, (), -1)
         return Pulled(program, tuple(sums), terms.values.levels, self._forth())
 
-    def _before(self, changed: Boxes) -> tuple[list[Array], list[Operation]]:
-        """The arrays of cotangents of kept levels, and the operations that give those of the level before."""
-        arrays, operations = [], []
+    def _completed(self, one: Array, cell: Cell) -> Operation:
+        """What a level's cotangent is at a cell, with what is read at its own level."""
+        start = StateRead(adjoint_names(one.name, 1)[0], -1, self.here) if one.name in self.kept else None
+        return self.terms.operation(f"{one.name} adjoint", cell, start)
+
+    def _before(self, changed: Boxes) -> Iterator[tuple[Array, StateRead | None, list[Cell]]]:
+        """The arrays of cotangents of kept levels; what stands there already; and the cells of those of the level
+        before."""
         for one, levels in self.source.state:
             names = adjoint_names(one.name, levels)
             for k, name in enumerate(names):
                 start = StateRead(names[k + 1], -1, self.here) if k + 1 < levels else None
-                cells = self._cells(one, k + 1, changed)
-                _check_number(len(operations) + len(cells))
-                for cell in cells:
-                    made = self.terms.operation(name, cell, None if cell.added else start)
-                    operations.append(replace(made, adds=cell.added))
-                arrays.append(replace(one, name=name))
-        return arrays, operations
+                yield replace(one, name=name), start, self._cells(one, k + 1, changed)
 
     def _while_read(self, operations: Sequence[Operation]) -> list[Operation]:
         """The operations; those that give what nothing reads at a further level, as cotangents where fields are set to

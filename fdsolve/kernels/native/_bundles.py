@@ -24,7 +24,10 @@ NEAR = 16
 def cut_for_bundles(operations: Sequence[Operation]) -> list[Operation]:
     """Operations of a transpose cut along all axes but the last where the largest starts and stops, and done at the
     levels at which others on the same rows are: so that rows of the largest have a bundle of their own."""
-    inner = max((one.box for one in operations if one.at is not At.LAST), key=lambda box: box.size)
+    done = [one.box for one in operations if one.at is not At.LAST]
+    if not done:
+        return list(operations)
+    inner = max(done, key=lambda box: box.size)
     cut = [new for one in operations for new in _cut_along(one, inner)]
     return _as_often(cut, {_rows_of(one.box) for one in cut if one.at is At.FIRST})
 

@@ -31,7 +31,8 @@ def without_copies(operations: Sequence[Operation], state: Sequence[Array], axes
         if apart or any(read.level != -1 or any(read.offset) for _, read in reads):
             continue
         for made in writers:
-            if _is_copy(made, one, axes):
+            added = any(op.adds and op.box.meets(made.box) for op in writers)  # then it is not all that is there
+            if not added and _is_copy(made, one, axes):
                 found = [new for op in found for new in _reading_older(op, made)]
     return found
 

@@ -122,10 +122,11 @@ class RowWriter:
         self.fewest, self.phase = fewest, phase
         self.real = np.dtype(operations[0].rule.dtype)
         self.targets = list(dict.fromkeys(one.array for one in operations))
-        self.groups: dict[tuple[Span, int], list[Operation]] = {}
+        groups: dict[tuple[Span, int], list[Operation]] = {}
         for number, one in enumerate(operations):
             turn = sum(other.array == one.array for other in operations[:number]) if one.adds else 0
-            self.groups.setdefault(((one.box.start[-1], one.box.stop[-1]), turn), []).append(one)
+            groups.setdefault(((one.box.start[-1], one.box.stop[-1]), turn), []).append(one)
+        self.groups = dict(sorted(groups.items(), key=lambda pair: pair[0][1]))  # what adds comes after what it adds to
         self.sources: list[Source] = []
         for one in operations:
             self._collect(one)

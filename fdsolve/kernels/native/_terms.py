@@ -281,7 +281,9 @@ class Terms:
                     self.weights.pull(rule, place)
             if self.weights.has_product(rule):
                 product = self.weights.product(rule)
-                groups.setdefault((operation.array, product.key, product.operands), []).append(number)
+                now = any(isinstance(one, StateRead) and one.level == 0 for one in rule.operands)
+                apart = number if now else None  # products of those that read each other would go round in a circle
+                groups.setdefault((operation.array, product.key, product.operands, apart), []).append(number)
         found: list[int | None] = [None] * len(self.rules)
         for (array, *_), numbers in groups.items():
             size = sum(self.program.operations[k].box.size for k in numbers)
