@@ -140,7 +140,7 @@ class Terms:
         product, target = self.weights.product(self.rules[term.operation]), self._target(term, self.here)
         named = self._taken(product, self.here, operands, {TARGET: target})[1]
         closed = jex.ClosedJaxpr(product.jaxpr, list(product.consts))
-        name = product_name(self._alike[term.operation])
+        name = product_name(self._first_alike(term.operation))
         box = self.program.operations[term.operation].box
         return Operation(name, box, make_traced(closed, tuple(named), self.program.dtype), None)
 
@@ -234,12 +234,12 @@ class Terms:
             left = self._leave(number, term.operand)
             operands |= {target: self.program.dtype, left: self.program.dtype}
             return lambda a, b: a * b, [target, left], None
-        pull, stands = self._pull_of(term, rule), {TARGET: target}
+        pull = self._pull_of(term, rule)
+        stands: dict[Operand, Operand] = {TARGET: target}
         if PRODUCT in pull.operands:
-            one = self._alike[number]
-            assert one is not None
-            self.shared[one] = None
-            stands[PRODUCT] = StateRead(product_name(one), 0, back)
+            first = self._first_alike(number)
+            self.shared[first] = None
+            stands[PRODUCT] = StateRead(product_name(first), 0, back)
         weigh, named = self._taken(pull, back, operands, stands)
         given = [stands[one] for one in pull.operands if one in stands]
         even = all(isinstance(one, WholeRead) for one in pull.operands) and len(given) == 1 and not adds_up(pull)
@@ -274,7 +274,7 @@ class Terms:
     def _alike(self) -> list[int | None]:
         """For each operation the first one whose derivatives share the same product; None where they do not do much of
         their array: what is done beside walls alone is not worth one of its own."""
-        groups: dict[Hashable, list[int]] = {}
+        groups: dict[tuple[str, Hashable], list[int]] = {}
         for number, (operation, rule) in enumerate(zip(self.program.operations, self.rules, strict=True)):
             for place, read in enumerate(rule.operands):
                 if isinstance(read, StateRead):
@@ -283,14 +283,20 @@ class Terms:
                 product = self.weights.product(rule)
                 now = any(isinstance(one, StateRead) and one.level == 0 for one in rule.operands)
                 apart = number if now else None  # products of those that read each other would go round in a circle
-                groups.setdefault((operation.array, product.key, product.operands, apart), []).append(number)
+                groups.setdefault((operation.array, (product.key, product.operands, apart)), []).append(number)
         found: list[int | None] = [None] * len(self.rules)
-        for (array, *_), numbers in groups.items():
+        for (array, _), numbers in groups.items():
             size = sum(self.program.operations[k].box.size for k in numbers)
             if 4 * size >= prod(self.program.array(array).shape):
                 for k in numbers:
                     found[k] = numbers[0]
         return found
+
+    def _first_alike(self, number: int) -> int:
+        """The first operation that shares the product of one."""
+        first = self._alike[number]
+        assert first is not None
+        return first
 
     def alike(self, number: int) -> list[int]:
         """The operations whose derivatives share the product of one."""
