@@ -61,6 +61,7 @@ SLOW = (
     "tests/kernels/test_native_layers.py",
     "tests/kernels/test_native_nested.py",
     "tests/kernels/test_native_shots.py",
+    "tests/kernels/test_native_single.py",
     "tests/kernels/test_native_transforms.py",
     "tests/kernels/test_pallas",
     "tests/kernels/test_powers.py",
