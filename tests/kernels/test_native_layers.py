@@ -200,3 +200,16 @@ def test_what_stands_under_layers_is_no_copy(monkeypatch: pytest.MonkeyPatch) ->
     ours, theirs = (jax.jit(jax.grad(loss(kernel)))(at) for kernel in ("native", "slices"))
     for one in at:
         np.testing.assert_allclose(ours[one], theirs[one], rtol=0, atol=1e-13 * np.abs(theirs[one]).max())
+
+
+def test_products_of_operations_that_read_each_other_stay_apart() -> None:
+    """Points that are set from others of their own level, by the same medium: one product would need itself."""
+    g = grid(8, x=axis(40), y=axis(16, periodic=True))
+    u, v = fd.Field("u", g), fd.Field("v", g)
+    u[...] = lambda u, c: 0.05 * c[...] * (u["t-1"] + sum(u["t-1", f"x{s}{k}"] for k in range(1, 5) for s in "+-"))
+    u[dict(x=slice(0, 8))] = lambda u, c: 0.05 * c[...] * sum(u["t", f"x+{k}"] for k in range(8, 17))
+    u[dict(x=slice(-4, None))] = 0.1
+    v[...] = lambda u: 0.5 * u["t"]
+    u[0] = v[0] = lambda x, y: jnp.sin(3 * x) + jnp.cos(6 * y)
+    case = case_of((u, v), c=jnp.ones((40, 16)))
+    assert pulled_of(case.call, Pull(("parameter c",))).program.operations

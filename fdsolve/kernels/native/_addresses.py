@@ -221,8 +221,7 @@ class Addresses:
             around = -1 if rows is None else code.sub(rows, 1)
         elif rows is None:
             around, before = _ALL, code.mul(pitches[0], _BIAS)
-            first, *ends = (code.sub(base, before) for base in bases)
-            bases = (first, ends[0], ends[1])
+            bases = tuple(code.sub(base, before) for base in bases)
         else:
             around = rows
         for k, value in enumerate((*bases, around, *pitches)):

@@ -78,7 +78,7 @@ class Terms:
                     yield operand, Term(p, k, self.here)
 
     def gives(self, number: int) -> bool:
-        """Whether anything is read by an operation that has a cotangent."""
+        """Whether an operation depends on the state, or on an operand that moves."""
         rule = self.rules[number]
         moving = (k for k, one in enumerate(rule.operands) if isinstance(one, StateRead) or self._moves(one))
         return any(not _is_zero(self.weights.pull(rule, k)) for k in moving)
