@@ -24,6 +24,10 @@ SPLIT = 2**19
 """Entries of an array from which on a pass over all of them is dearer than a few more loops along its edges."""
 NARROW = 32
 """Columns, of which fewer are added up beside each other."""
+NEAR = 256
+"""Entries that a loop may ask in vain for each of the boxes that it spares a loop of its own."""
+RECENT = 32
+"""Groups of boxes, the last so many of which a further box may join."""
 Placed = tuple[jax.Array, Box]
 """What is added on a box."""
 
@@ -72,21 +76,22 @@ def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...]
     total = jnp.zeros(shape, values[0].dtype)
     if large:
         total = _sum_within(_of_all_axes(large, shape, lead), Box((0,) * len(shape), shape))
-    return _add_each(total, small, [box for _, box in large], lead)
+    return _add_each(total, small, lead)
 
 
 def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> Any:
     """The same as XLA on a CPU does it best. In one loop over all entries it would ask for each of them and each box
     whether it lies within: there is no question where all large boxes do. Boxes of few columns, each row of which is
-    another line of the cache, are added up beside each other before.
+    another line of the cache, are added up beside each other before, and boxes of few entries in one loop.
 
     `nested`: boxes of what is added to a larger array are added one by one.
     """
     large, others = ([], list(zip(values, boxes, strict=True))) if nested else _by_size(values, boxes, shape, lead)
     total = _sum_of_large(_of_all_axes(large, shape, lead), shape, values[0].dtype)
+    others = [_sum_near(group, lead) for group in _near(others)]
     groups = _columns(others, shape[lead:])
     small = [_sum_beside(group, shape, lead) if len(group) > 1 else group[0] for group in groups]
-    return _add_each(total, small, [box for _, box in large], lead)
+    return _add_each(total, small, lead)
 
 
 def _by_size(
@@ -104,15 +109,12 @@ def _of_all_axes(placed: Sequence[Placed], shape: tuple[int, ...], lead: int) ->
     return [(value, Box(*_window(box, shape, lead))) for value, box in placed]
 
 
-def _add_each(total: jax.Array, placed: Sequence[Placed], done: Sequence[Box], lead: int) -> jax.Array:
-    """An array of zeros, but for boxes that are `done`, with values added one by one."""
-    done = list(done)
+def _add_each(total: jax.Array, placed: Sequence[Placed], lead: int) -> jax.Array:
+    """An array with values added one by one, to zeros too: XLA on a CPU computes a chain of values that are only put
+    somewhere in one loop over all entries, which asks each of them for every box."""
     for value, box in placed:
         start, stop = _window(box, total.shape, lead)
-        if any(not box.intersect(other).empty for other in done):
-            value = value + lax.slice(total, start, stop)
-        total = lax.dynamic_update_slice(total, value, start)
-        done.append(box)
+        total = lax.dynamic_update_slice(total, value + lax.slice(total, start, stop), start)
     return total
 
 
@@ -164,6 +166,33 @@ def _sum_within(placed: Sequence[Placed], part: Box) -> jax.Array:
     return jnp.zeros(part.shape, zero.dtype) if total is None else total
 
 
+def _near(placed: Sequence[Placed]) -> list[list[Placed]]:
+    """Groups of boxes that lie so near each other that to add them up in one loop over the least box that holds them
+    costs less than a loop for each; near in their order too."""
+    groups: list[tuple[Box, int, list[Placed]]] = []
+    for value, box in placed:
+        for k in range(max(0, len(groups) - RECENT), len(groups)):
+            hull, size, group = groups[k]
+            hull, size, group = _hull([hull, box]), size + value.size, [*group, (value, box)]
+            of_each = value.size // max(box.size, 1)
+            if hull.size * of_each * len(group) - size <= NEAR * (len(group) - 1):
+                groups[k] = hull, size, group
+                break
+        else:
+            groups.append((box, value.size, [(value, box)]))
+    return [group for _, _, group in groups]
+
+
+def _sum_near(placed: Sequence[Placed], lead: int) -> Placed:
+    """Values added up, in one loop over all entries of the least box that holds them."""
+    if len(placed) == 1:
+        return placed[0]
+    hull = _hull([box for _, box in placed])
+    value = placed[0][0]
+    shape = (*value.shape[:lead], *hull.stop, *value.shape[lead + hull.ndim :])
+    return _sum_within(_of_all_axes(placed, shape, lead), Box(*_window(hull, shape, lead))), hull
+
+
 def _columns(placed: Sequence[Placed], shape: tuple[int, ...]) -> Iterator[list[Placed]]:
     """Boxes of few columns in groups of such as lie beside each other; any other one alone."""
     most = min(NARROW, shape[placed[0][1].ndim - 1] // SMALL) if placed else 0
@@ -185,11 +214,18 @@ def _columns(placed: Sequence[Placed], shape: tuple[int, ...]) -> Iterator[list[
 
 def _sum_beside(placed: Sequence[Placed], shape: tuple[int, ...], lead: int) -> Placed:
     """Values added up in the least box that holds them."""
-    starts, stops = (zip(*(getattr(box, end) for _, box in placed), strict=True) for end in ("start", "stop"))
-    hull = Box(tuple(map(min, starts)), tuple(map(max, stops)))
+    hull = _hull([box for _, box in placed])
     size = (*shape[:lead], *hull.shape, *shape[lead + hull.ndim :])
     inner = [(value, box.shift(tuple(-a for a in hull.start))) for value, box in placed]
-    return _add_each(jnp.zeros(size, placed[0][0].dtype), inner, [], lead), hull
+    return _add_each(jnp.zeros(size, placed[0][0].dtype), inner, lead), hull
+
+
+def _hull(boxes: Sequence[Box]) -> Box:
+    """The least box that holds others."""
+    return Box(
+        tuple(map(min, zip(*(box.start for box in boxes), strict=True))),
+        tuple(map(max, zip(*(box.stop for box in boxes), strict=True))),
+    )
 
 
 def _is_large(value: jax.Array, lead: int, size: int) -> bool:

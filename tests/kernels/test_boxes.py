@@ -1,5 +1,7 @@
 """Cutting boxes out of an array and joining them: values, gradients of any order and batches against plain slices."""
 
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -95,6 +97,7 @@ def random_boxes(shape, rng):
 def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested, split, monkeypatch):
     if split:
         monkeypatch.setattr(_boxes, "SPLIT", 1)
+        monkeypatch.setattr(_boxes, "NEAR", 8)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         boxes, front = random_boxes(shape, rng), (3,) * lead
@@ -107,6 +110,44 @@ def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested, 
         for run in (_boxes._run_join, _boxes._join_on_cpu):
             found = run(*map(jnp.asarray, values), **given)
             assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def beside_a_corner(size):
+    """A large box, and points beside a corner along each axis, as reads of wide stencils between walls are."""
+    boxes = [Box((3,) * 3, (size - 3,) * 3)]
+    for axis in range(3):
+        for move in range(6):
+            start = tuple(1 + move * (k == axis) for k in range(3))
+            boxes.append(Box(start, tuple(a + 1 for a in start)))
+    return boxes
+
+
+def compiled_join(boxes, shape):
+    def run(total, other, kept):  # what a march adds, level by level, to what further ones gave
+        def level(total, kept):
+            values = [other[box.slices((0,) * len(shape))] * one for box, one in zip(boxes, kept, strict=True)]
+            return total + join_boxes(values, boxes, shape), None
+
+        return jax.lax.scan(level, total, kept)[0]
+
+    kept = [jax.ShapeDtypeStruct((5, *box.shape), jnp.float32) for box in boxes]
+    whole = jax.ShapeDtypeStruct(shape, jnp.float32)
+    return jax.jit(run).lower(whole, whole, kept).compile().as_text()
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA fuses loops on a CPU")
+def test_values_beside_a_corner_take_one_loop():
+    found = compiled_join(beside_a_corner(32), (32,) * 3)
+    assert found.count(" dynamic-update-slice(") == 1
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA fuses loops on a CPU")
+def test_no_loop_over_all_entries_asks_for_every_box():
+    ends = ((0, 1), (1, 39), (39, 40))
+    boxes = [Box(*zip(*sides, strict=True)) for sides in product(ends, repeat=3)]
+    found = compiled_join(boxes, (40,) * 3)
+    fused = [one for one in found.split("\n\n") if one.strip().startswith("%fused_computation")]
+    assert max(one.count(" dynamic-update-slice(") for one in fused) <= 2
 
 
 def test_no_part_of_a_large_array_reaches_over_the_edge_of_the_points_own_box(monkeypatch):
