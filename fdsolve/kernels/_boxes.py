@@ -84,11 +84,11 @@ def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, .
     whether it lies within: there is no question where all large boxes do. Boxes of few columns, each row of which is
     another line of the cache, are added up beside each other before, and boxes of few entries in one loop.
 
-    `nested`: boxes of what is added to a larger array are added one by one.
+    `nested`: no box of what is added to a larger array counts as large.
     """
     large, others = ([], list(zip(values, boxes, strict=True))) if nested else _by_size(values, boxes, shape, lead)
     total = _sum_of_large(_of_all_axes(large, shape, lead), shape, values[0].dtype)
-    others = [_sum_near(group, lead) for group in _near(others)]
+    others = [_sum_near(group, lead) if len(group) > 1 else group[0] for group in _near(others)]
     groups = _columns(others, shape[lead:])
     small = [_sum_beside(group, shape, lead) if len(group) > 1 else group[0] for group in groups]
     return _add_each(total, small, lead)
@@ -185,10 +185,7 @@ def _near(placed: Sequence[Placed]) -> list[list[Placed]]:
 
 def _sum_near(placed: Sequence[Placed], lead: int) -> Placed:
     """Values added up, in one loop over all entries of the least box that holds them."""
-    if len(placed) == 1:
-        return placed[0]
-    hull = _hull([box for _, box in placed])
-    value = placed[0][0]
+    hull, value = _hull([box for _, box in placed]), placed[0][0]
     shape = (*value.shape[:lead], *hull.stop, *value.shape[lead + hull.ndim :])
     return _sum_within(_of_all_axes(placed, shape, lead), Box(*_window(hull, shape, lead))), hull
 
