@@ -62,9 +62,9 @@ class Stretch:
         start, stop = (size - count, size) if self.side.upper else (0, count)
         return whole.with_range(self.side.axis, start, stop)
 
-    def clip(self, box: Box, layout: Layout) -> Box:
-        """The part of a box that lies in the layer, or beyond the wall behind it."""
-        own = self.box(layout)
+    def clip(self, box: Box, layout: Layout, more: int = 0) -> Box:
+        """The part of a box that lies in the layer, at the `more` points before it, or beyond the wall behind it."""
+        own = self.box(layout, more)
         start, stop = own.start[self.side.axis], own.stop[self.side.axis]
         low, high = box.start[self.side.axis], box.stop[self.side.axis]
         low, high = (max(low, start), high) if self.side.upper else (low, min(high, stop))

@@ -67,15 +67,22 @@ def add_memory_pieces(book: Any, phases: list[Phase], compiled: list[Any], rates
 
 
 def _find_boxes(book: Any, pieces: Sequence[Any]) -> dict[str, Box]:
-    """The boxes on which memory variables are read: by pieces, and by each other."""
+    """The boxes on which memory variables are read: by pieces, and by each other.
+
+    They begin where the first read of a piece that reaches into the layer finds them, a little before it: σ is 0 there,
+    the variable stays 0, and all points of the piece follow one rule.
+    """
     found: dict[str, Box] = {}
     pending = [(piece.rule, piece.box) for piece in pieces]
     while pending:
         rule, box = pending.pop()
         for read in book.rules[rule].reads:
             memory = book.memories.by_name.get(read.field)
-            wanted = memory.layer.clip(box.shift(read.offset), memory.layout) if memory is not None else box
-            if memory is None or wanted.empty:
+            if memory is None:
+                continue
+            before_layer = 2 * (1 + max(abs(r.offset[memory.layer.side.axis]) for r in book.rules[rule].reads))
+            wanted = memory.layer.clip(box.shift(read.offset), memory.layout, before_layer)
+            if wanted.empty:
                 continue
             before = found.get(read.field)
             joined = wanted if before is None else _join(before, wanted)
@@ -102,9 +109,18 @@ def _zone(book: Any, other: Stretch, memory: Memory) -> Box:
     return box
 
 
+def _changes(other: Stretch, memory: Memory) -> bool:
+    """Whether the rule of a memory variable is another one in another layer."""
+    rules = memory.stretcher.book.rules
+    alone, both = (rules[memory.rule((), layers, Recursive())] for layers in ((memory.layer,), (memory.layer, other)))
+    return alone != both
+
+
 def _touches(other: Stretch, memory: Memory, box: Box) -> bool:
     if other.side == memory.layer.side:
         return True
+    if not _changes(other, memory):
+        return False
     return not _zone(memory.stretcher.book, other, memory).intersect(box).empty
 
 
@@ -131,6 +147,8 @@ def _parts(book: Any, phase: Phase, memory: Memory, box: Box, evolution: Abstrac
     for other in book.stretches:
         if other.side == memory.layer.side:
             groups = [(points, (*layers, other)) for points, layers in groups]
+            continue
+        if not _changes(other, memory):
             continue
         zone = Points.of_box(_zone(book, other, memory))
         divided = []
