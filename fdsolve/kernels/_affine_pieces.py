@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..planning import Parallel, PhaseStructure, Piece, Structure, weight_function
-from ..stencil import AFFINE, ProfileRead, StateRead, Traced, depends_on, linear_weights
+from ..planning import Parallel, PhaseStructure, Piece, Structure
+from ..stencil import AFFINE, ProfileRead, StateRead, Traced, linear_weights
 from ._level import Level, take_box, vectorise
 from ._registry import get
 from ._selection import refusal_of
@@ -60,15 +60,7 @@ def _call_of(piece: Piece, offsets: list[tuple[int, ...]], dtype: Any) -> Stenci
 @lru_cache(maxsize=256)
 def weights_vary(rule: Traced) -> bool:
     """Whether the weights of an affine rule depend on the point; what it adds beside them may."""
-    others = [o for o in rule.operands if not isinstance(o, StateRead)]
-    if not any(isinstance(o, ProfileRead) for o in others):
-        return False
-    avals = dict(zip(rule.operands, (v.aval for v in rule.jaxpr.invars), strict=True))
-    specs = [jax.ShapeDtypeStruct(avals[o].shape, avals[o].dtype) for o in others]
-    consts = [jax.ShapeDtypeStruct(np.shape(c), jnp.result_type(c)) for c in rule.consts]
-    closed = jax.make_jaxpr(weight_function(rule))(specs, consts)
-    marked = [isinstance(o, ProfileRead) for o in others] + [False] * len(consts)
-    return any(depends_on(closed.jaxpr, [False] * len(closed.jaxpr.constvars) + marked))
+    return rule.weights_depend_on(lambda operand: isinstance(operand, ProfileRead))
 
 
 def stencil_calls(structure: Structure) -> tuple[dict[StencilCall, list[Piece]], dict[str, str]]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..schemes import Modes, NoGrowth
-from ..stencil import ProfileRead, StateRead, Traced, WholeRead, depends_on, linear_weights
+from ..stencil import ProfileRead, StateRead, Traced, WholeRead, linear_weights
 from ._order import Parallel, Solve
 from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
@@ -174,14 +174,7 @@ def _wholes_of(rule: Traced) -> list[str]:
 
 def varies(rule: Traced) -> bool:
     """Whether the weights of an affine rule depend on the point or the time."""
-    others = [o for o in rule.operands if not isinstance(o, StateRead)]
-    if not any(isinstance(o, ProfileRead) or o == WholeRead("t") for o in others):
-        return False
-    closed = jax.make_jaxpr(weight_function(rule))(
-        _specs(rule, others), [jax.ShapeDtypeStruct(np.shape(c), jnp.result_type(c)) for c in rule.consts]
-    )
-    marked = [isinstance(o, ProfileRead) or o == WholeRead("t") for o in others] + [False] * len(rule.consts)
-    return any(depends_on(closed.jaxpr, [False] * len(closed.jaxpr.constvars) + marked))
+    return rule.weights_depend_on(lambda operand: isinstance(operand, ProfileRead) or operand == WholeRead("t"))
 
 
 def _specs(rule: Traced, others: list[Any]) -> list[jax.ShapeDtypeStruct]:

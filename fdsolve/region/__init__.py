@@ -2,6 +2,7 @@
 
 from ._box import Box as Box
 from ._box import merge_boxes as merge_boxes
+from ._boxes import Boxes as Boxes
 from ._interpolation import AbstractInterpolation as AbstractInterpolation
 from ._interpolation import Linear as Linear
 from ._interpolation import Sinc as Sinc

@@ -21,6 +21,7 @@ from ._linearity import NONLINEAR as NONLINEAR
 from ._linearity import depends_on as depends_on
 from ._linearity import linear_weights as linear_weights
 from ._linearity import output_degrees as output_degrees
+from ._linearity import weights_depend_on as weights_depend_on
 from ._operands import Operand as Operand
 from ._operands import ProfileRead as ProfileRead
 from ._operands import StateRead as StateRead
@@ -29,6 +30,7 @@ from ._scope import Labelled as Labelled
 from ._scope import Scope as Scope
 from ._scope import Static as Static
 from ._scope import WholeArray as WholeArray
+from ._splice import Splice as Splice
 from ._trace import Traced as Traced
 from ._trace import constant_rule as constant_rule
 from ._trace import make_traced as make_traced

@@ -1,6 +1,7 @@
 """Structural identity of jaxprs: two traces of the same rule are equal, whatever arrays they were traced with."""
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any
 
 import jax.extend.core as jex
@@ -32,20 +33,25 @@ def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
     def atom(value: Any) -> Hashable:
         if isinstance(value, jex.Literal):
             array = np.asarray(value.val)
-            return ("literal", array.tobytes(), array.dtype.str, str(value.aval))
+            return ("literal", array.tobytes(), array.dtype.str, _shown(value.aval))
         return number(value)
 
-    inputs = tuple((number(v), str(v.aval)) for v in (*jaxpr.constvars, *jaxpr.invars))
+    inputs = tuple((number(v), _shown(v.aval)) for v in (*jaxpr.constvars, *jaxpr.invars))
     equations = tuple(
         (
             eqn.primitive.name,
             tuple(atom(v) for v in eqn.invars),
-            tuple((number(v), str(v.aval)) for v in eqn.outvars),
+            tuple((number(v), _shown(v.aval)) for v in eqn.outvars),
             _value_key(eqn.params),
         )
         for eqn in jaxpr.eqns
     )
     return (len(jaxpr.constvars), inputs, equations, tuple(atom(v) for v in jaxpr.outvars))
+
+
+@lru_cache(maxsize=4096)
+def _shown(aval: Any) -> str:
+    return str(aval)
 
 
 def _value_key(value: Any) -> Hashable:

@@ -1,7 +1,7 @@
 """Affinity: linearity propagated through the jaxpr of a rule, and the weights of the rules that have it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core as jex
@@ -62,6 +62,32 @@ def _keeps_linearity(old: Any, new: Any) -> bool:
 def depends_on(jaxpr: jex.Jaxpr, marked: Sequence[bool]) -> list[bool]:
     """For each output, whether it depends on a marked input (constvars first)."""
     return follow(jaxpr, marked, lambda eqn, marks: [any(marks)] * len(eqn.outvars), lambda literal: False)
+
+
+class _Traits(NamedTuple):
+    """What a value depends on: what is read, something marked, and the marked by its derivatives by what is read."""
+
+    reads: bool = False
+    marked: bool = False
+    weighed: bool = False
+
+
+def weights_depend_on(jaxpr: jex.Jaxpr, reads: Sequence[bool], marked: Sequence[bool]) -> bool:
+    """Whether the weights of an affine function by some of its inputs depend on marked ones (constvars first)."""
+    inputs = [_Traits(*pair) for pair in zip(reads, marked, strict=True)]
+    return any(one.weighed for one in follow(jaxpr, inputs, _equation_traits, lambda literal: _Traits()))
+
+
+def _equation_traits(eqn: Any, inputs: list[_Traits]) -> list[_Traits]:
+    name = eqn.primitive.name
+    if name in CALLS and (inner := inner_of(eqn)) is not None:
+        return follow(
+            inner.jaxpr, [_Traits()] * len(inner.consts) + inputs, _equation_traits, lambda literal: _Traits()
+        )
+    reads, marked = any(one.reads for one in inputs), any(one.marked for one in inputs)
+    beside = name not in _LINEAR and any(one.marked and not one.reads for one in inputs)
+    weighed = any(one.weighed for one in inputs) or (reads and beside)
+    return [_Traits(reads, marked, weighed)] * len(eqn.outvars)
 
 
 def linear_weights(

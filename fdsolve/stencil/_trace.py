@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from ..units import is_quantity
 from ._context import Reader, describe_result
 from ._failures import explained
 from ._key import jaxpr_key
-from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees
+from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees, weights_depend_on
 from ._operands import Operand, ProfileRead, StateRead
 from ._scalarise import needs_scalarising, scalarise
 
@@ -33,7 +34,7 @@ class Traced:
     degree: int
     key: Hashable = field(repr=False)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[StateRead, ...]:
         """The operands that are values of fields."""
         return tuple(o for o in self.operands if isinstance(o, StateRead))
@@ -43,11 +44,22 @@ class Traced:
         """Whether the rule is affine in the fields it reads."""
         return self.degree <= AFFINE
 
-    def __hash__(self) -> int:
+    def weights_depend_on(self, marked: Callable[[Operand], bool]) -> bool:
+        """Whether the weights of an affine rule by what it reads depend on marked operands."""
+        reads = [False] * len(self.consts) + [isinstance(one, StateRead) for one in self.operands]
+        return weights_depend_on(self.jaxpr, reads, [False] * len(self.consts) + [marked(one) for one in self.operands])
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(self.key)
 
+    def __hash__(self) -> int:
+        return self._hash
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Traced) and self.operands == other.operands and self.key == other.key
+        if self is other or not isinstance(other, Traced):
+            return self is other
+        return self._hash == other._hash and self.operands == other.operands and self.key == other.key
 
     def function(self, consts: tuple[Any, ...]) -> Callable[..., jax.Array]:
         """The rule as a function of its operands' scalar values."""

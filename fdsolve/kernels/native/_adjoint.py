@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...planning import Array
-from ...region import Box
+from ...region import Box, Boxes
 from ...stencil import ProfileRead, StateRead, WholeRead
 from ._bundles import cut_for_bundles, split_for_bundles
-from ._cells import MAX_CELLS, Boxes, Cell, Cutter, Term, merged, ordered, split_around
+from ._cells import MAX_CELLS, Cell, Changed, Cutter, Term, merged, ordered, split_around
 from ._linear import check_affine
 from ._older import without_copies
 from ._operands import Levels
@@ -106,7 +106,7 @@ class _Transpose:
         terms = self.terms
         now = {one.name: self.cutter.cells(one, terms.readers(one, 0), {}) for one in self.source.arrays}
         changed = {
-            name: tuple(cell.box for cell in cells if cell.terms or name not in self.kept)
+            name: Boxes(cell.box for cell in cells if cell.terms or name not in self.kept)
             for name, cells in now.items()
         }
         parts = [
@@ -151,7 +151,7 @@ class _Transpose:
         start = StateRead(adjoint_names(one.name, 1)[0], -1, self.here) if one.name in self.kept else None
         return self.terms.operation(f"{one.name} adjoint", cell, start)
 
-    def _before(self, changed: Boxes) -> Iterator[tuple[Array, StateRead | None, list[Cell]]]:
+    def _before(self, changed: Changed) -> Iterator[tuple[Array, StateRead | None, list[Cell]]]:
         """The arrays of cotangents of kept levels; what stands there already; and the cells of those of the level
         before."""
         for one, levels in self.source.state:
@@ -174,7 +174,7 @@ class _Transpose:
             found.append(one if read else replace(one, at=At.LAST))
         return found
 
-    def _cells(self, one: Array, lag: int, changed: Boxes) -> list[Cell]:
+    def _cells(self, one: Array, lag: int, changed: Changed) -> list[Cell]:
         """The cells of what entries of an array gave through reads of that lag."""
         terms = self.terms.readers(one, lag)
         if self.layered and self.cutter.are_many(one, terms, changed):
@@ -193,7 +193,7 @@ class _Transpose:
         kept = (*self.source.kept, *(0 for _ in more))
         return replace(self.source, arrays=(*self.source.arrays, *more), kept=kept, operations=tuple(operations))
 
-    def _products(self, number: int, changed: Boxes) -> list[Operation]:
+    def _products(self, number: int, changed: Changed) -> list[Operation]:
         """The operations that compute the product which derivatives of an operation and of others share, where any
         acted."""
         one = self.source.array(self.source.operations[number].array)
@@ -202,7 +202,7 @@ class _Transpose:
         found = merged(list(first), lambda term: term.complete)
         return [replace(self.terms.product(cell.terms[0]), box=cell.box) for cell in found]
 
-    def _sums(self, changed: Boxes, inner: Box) -> tuple[list[Sum], list[Operation]]:
+    def _sums(self, changed: Changed, inner: Box) -> tuple[list[Sum], list[Operation]]:
         """The arrays in which cotangents of operands are added up, and the operations that do it; `inner` is where most
         points of the others are, so that one loop can do both."""
         sums: list[Sum] = []
@@ -218,7 +218,7 @@ class _Transpose:
                 operations.append(replace(made, in_lanes=room.in_lanes))
         return sums, operations
 
-    def _by_slopes(self, changed: Boxes) -> Iterator[tuple[Any, bool, Room]]:
+    def _by_slopes(self, changed: Changed) -> Iterator[tuple[Any, bool, Room]]:
         """Arrays for numbers that rules are split by: in the cells where the points that are read get their cotangents,
         so that one loop can do both."""
         for number in dict.fromkeys(slope.number for slope in self.terms.slopes if slope is not None):
@@ -230,7 +230,7 @@ class _Transpose:
                     for room in rooms_of(replace(one, kept=1, hidden=True), found, True):
                         yield number, False, room
 
-    def _by_operands(self, changed: Boxes, inner: Box) -> Iterator[tuple[Any, bool, Room]]:
+    def _by_operands(self, changed: Changed, inner: Box) -> Iterator[tuple[Any, bool, Room]]:
         """Arrays for other operands, and whether they change along time: where the rules act that depend on them."""
         groups: dict[Any, list[Term]] = {}
         shapes: dict[Any, Array] = {}

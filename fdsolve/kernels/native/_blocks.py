@@ -78,6 +78,6 @@ def _overwriting(program: Program, edges: Sequence[Edge], depths: dict[str, int]
     for name, (numbers, boxes) in by_array(program).items():
         for first in numbers:
             box = operations[first].box
-            for k in boxes.meeting(box, program.wraps):
+            for k in boxes.meeting(box, int(program.wraps)):
                 found.append(Edge(numbers[k], first, depths[name], (0,) * box.ndim))
     return found

@@ -8,14 +8,15 @@ from math import prod
 from typing import Any
 
 from ...planning import Array
-from ...region import Box
+from ...region import Box, Boxes
 from ._program import Operation, Program, Unserved
 
 MAX_CELLS = 1500
 """Cells of a transpose; where boundaries and wide stencils make more, compiling them is dear."""
 MANY = 350
 """Cells of an array; where there are more, terms beside walls are added up direction by direction."""
-Boxes = Mapping[str, tuple[Box, ...]]
+Changed = Mapping[str, Boxes]
+"""Boxes by array."""
 Span = tuple[int, int]
 """Where a part of an axis starts and stops."""
 
@@ -60,7 +61,7 @@ class Cutter:
         self.program = program
 
     def cells(
-        self, one: Array, terms: Sequence[Term], changed: Boxes, same: Callable[[Term], Hashable] = _itself
+        self, one: Array, terms: Sequence[Term], changed: Changed, same: Callable[[Term], Hashable] = _itself
     ) -> list[Cell]:
         """An array cut into boxes, with the terms that act there; `changed` says where sums differ. Terms that are the
         `same` need not be told apart."""
@@ -69,11 +70,13 @@ class Cutter:
             raise Unserved("its transpose has too many pieces")
         return merged(self._cells_of(spans, terms, changed), same)
 
-    def are_many(self, one: Array, terms: Sequence[Term], changed: Boxes) -> bool:
+    def are_many(self, one: Array, terms: Sequence[Term], changed: Changed) -> bool:
         """Whether an array is better cut into layers."""
         return _count(self._spans(self._whole(one), terms, changed)) > MANY
 
-    def layers(self, one: Array, terms: Sequence[Term], changed: Boxes, same: Callable[[Term], Hashable]) -> list[Cell]:
+    def layers(
+        self, one: Array, terms: Sequence[Term], changed: Changed, same: Callable[[Term], Hashable]
+    ) -> list[Cell]:
         """An array cut into its largest cell and what lies beside faces, edges and corners of that. Terms that read
         along an axis beside whose faces they are have layers of their own there, one for each such direction: these are
         cut along that axis alone, and all else as if there were no walls on it. Terms that are the `same` need not be
@@ -105,7 +108,7 @@ class Cutter:
             return Box((0, *whole.start[1:]), (self.program.arrays[0].shape[0], *whole.stop[1:]))
         return whole
 
-    def _spans(self, whole: Box, terms: Sequence[Term], changed: Boxes) -> list[list[Span]]:
+    def _spans(self, whole: Box, terms: Sequence[Term], changed: Changed) -> list[list[Span]]:
         """The parts into which a box is cut along each axis where terms start or stop to act."""
         cuts = [{whole.start[axis], whole.stop[axis]} for axis in range(whole.ndim)]
         around = {number: self._boxes_around(number, changed) for number in {term.operation for term in terms}}
@@ -116,14 +119,13 @@ class Cutter:
                     cuts[axis] |= {c for c in (moved.start[axis], moved.stop[axis]) if low < c < high}
         return [list(zip(sorted(c), sorted(c)[1:], strict=False)) for c in cuts]
 
-    def _cells_of(self, spans: Sequence[Sequence[Span]], terms: Sequence[Term], changed: Boxes) -> list[Cell]:
+    def _cells_of(self, spans: Sequence[Sequence[Span]], terms: Sequence[Term], changed: Changed) -> list[Cell]:
         """A cell for each choice of a span of every axis."""
-        reached = [(term, self._reached(term)) for term in terms]
+        reached = Boxes(map(self._reached, terms))
         cells = []
         for sides in product(*spans):
             box = Box(tuple(a for a, _ in sides), tuple(b for _, b in sides))
-            near = [term for term, there in reached if box.meets(there)]
-            acting = (self._acting(term, box, changed) for term in near)
+            acting = (self._acting(terms[k], box, changed) for k in reached.meeting(box))
             cells.append(Cell(box, tuple(term for term in acting if term is not None)))
         return cells
 
@@ -137,7 +139,7 @@ class Cutter:
             for number, one in enumerate(every)
         ]  # fmt: skip
 
-    def _boxes_around(self, number: int, changed: Boxes) -> list[Box]:
+    def _boxes_around(self, number: int, changed: Changed) -> list[Box]:
         """Where an operation writes, and all boxes that make a difference there."""
         operation = self.program.operations[number]
         sums = [box for box in changed.get(operation.array, ()) if box.meets(operation.box)]
@@ -150,7 +152,7 @@ class Cutter:
         """Where an operation gives to what it reads."""
         return self._moved(self.program.operations[term.operation].box, term.offset)
 
-    def _acting(self, term: Term, box: Box, changed: Boxes) -> Term | None:
+    def _acting(self, term: Term, box: Box, changed: Changed) -> Term | None:
         """The term as it acts in a cell; None where it does not."""
         operations = self.program.operations
         operation = operations[term.operation]
@@ -164,7 +166,7 @@ class Cutter:
                 if other.mask is None and other.predicate is None:
                     return None
                 later.append(k)
-        complete = any(here.meets(b) for b in changed.get(operation.array, ()))
+        complete = operation.array in changed and changed[operation.array].meet(here)
         return replace(term, later=tuple(later), complete=complete)
 
 

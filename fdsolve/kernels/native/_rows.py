@@ -225,9 +225,10 @@ class RowWriter:
             self._short(group, last, BLOCK, code.sub(last, end))
 
     def _short(self, group: Sequence[Operation], first: Any, length: int, moved: Any = None) -> None:
-        """So many points, of which the last were added up before where they are `moved`."""
+        """So many points, of which the last were added up before where they are `moved`. Two are left as they are: LLVM
+        may make of their loop what it cannot vectorise any more, and says so aloud."""
         code, part = self.code, moved is not None and any(one.in_lanes for one in group)
-        with code.loop(0, length, vectorised=length > 1, whole=part) as j:
+        with code.loop(0, length, vectorised=length > 2, whole=part) as j:
             again = code.builder.icmp_unsigned(">=", code.add(moved, j), ir.Constant(I64, BLOCK)) if part else None
             self._point(group, code.add(first, j), j, again)
 

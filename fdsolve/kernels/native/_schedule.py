@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...region import Box
+from ...region import Box, Boxes
 from ._program import Program, Unserved
 
 MAX_REACH = 32
@@ -127,7 +127,7 @@ def find_edges(program: Program) -> list[Edge]:
         for read in operation.reads:
             if read.field in writers:
                 numbers, boxes = writers[read.field]
-                for k in boxes.meeting(operation.box.shift(read.offset), program.wraps):
+                for k in boxes.meeting(operation.box.shift(read.offset), int(program.wraps)):
                     found.append(Edge(reader, numbers[k], -read.level, read.offset))
     return found
 
@@ -139,25 +139,12 @@ def boxes_meet(a: Box, b: Box, wraps: bool) -> bool:
     return all(max(start, low) < min(stop, high) for start, stop, low, high in sides)
 
 
-class _Boxes:
-    """Many boxes, to be asked at once."""
-
-    def __init__(self, boxes: Sequence[Box]):
-        self.starts, self.stops = np.array([box.start for box in boxes]), np.array([box.stop for box in boxes])
-
-    def meeting(self, other: Box, wraps: bool) -> list[int]:
-        """The places of those that have points in common with another box."""
-        first = 1 if wraps else 0
-        low = np.maximum(self.starts[:, first:], other.start[first:])
-        return np.flatnonzero(np.all(low < np.minimum(self.stops[:, first:], other.stop[first:]), axis=1)).tolist()
-
-
-def by_array(program: Program) -> dict[str, tuple[list[int], _Boxes]]:
+def by_array(program: Program) -> dict[str, tuple[list[int], Boxes]]:
     """The operations that write each array: their numbers and boxes."""
     numbers: dict[str, list[int]] = {}
     for number, operation in enumerate(program.operations):
         numbers.setdefault(operation.array, []).append(number)
-    return {name: (own, _Boxes([program.operations[k].box for k in own])) for name, own in numbers.items()}
+    return {name: (own, Boxes(program.operations[k].box for k in own)) for name, own in numbers.items()}
 
 
 def _writing_after(program: Program) -> list[tuple[int, int]]:
@@ -166,7 +153,7 @@ def _writing_after(program: Program) -> list[tuple[int, int]]:
         (later, numbers[k])
         for numbers, boxes in by_array(program).values()
         for later in numbers
-        for k in boxes.meeting(program.operations[later].box, program.wraps)
+        for k in boxes.meeting(program.operations[later].box, int(program.wraps))
         if numbers[k] < later
     ]
 
@@ -179,35 +166,29 @@ def least_delays(
     Along the first axis, what reads a later operation of its own level must come a turn after it.
     """
     operations, written = program.operations, _writing_after(program)
+    later = [axis == 0 and (e.apart or (e.lag == 0 and e.writer >= e.reader)) for e in edges]
+    apart = np.array([e.offset[axis] + late for e, late in zip(edges, later, strict=True)], int)
+    lag, rest = np.array([e.lag for e in edges], int), np.zeros(len(written), int)
+    reader, writer = np.array([*((e.reader, e.writer) for e in edges), *written], int).reshape(-1, 2).T
     for skew in range(fewest, 4 * MAX_REACH):
-        constraints = [
-            (
-                e.reader,
-                e.writer,
-                e.offset[axis] - skew * e.lag + (axis == 0 and (e.apart or (e.lag == 0 and e.writer >= e.reader))),
-            )
-            for e in edges
-        ]
-        constraints += [(later, before, 0) for later, before in written]
-        found = _longest(len(operations), constraints)
+        found = _longest(len(operations), reader, writer, np.concatenate([apart - skew * lag, rest]))
         if found is not None:
-            return skew, tuple(found)
+            return skew, found
     raise Unserved(f"rows further than {MAX_REACH} apart read each other at one level")
 
 
-def _longest(count: int, constraints: Sequence[tuple[int, int, int]]) -> list[int] | None:
-    """The least x ≥ 0 with x[i] ≥ x[j] + c for all (i, j, c); None where there is none."""
-    most: dict[tuple[int, int], int] = {}
-    for i, j, c in constraints:
-        most[i, j] = max(c, most.get((i, j), c))
-    pairs = np.array([*most], int).reshape(-1, 2)
-    reader, writer, apart = pairs[:, 0], pairs[:, 1], np.array([*most.values()], int)
+def _longest(count: int, reader: np.ndarray, writer: np.ndarray, apart: np.ndarray) -> tuple[int, ...] | None:
+    """The least x ≥ 0 with x[i] ≥ x[j] + c for all (i, j, c) of three arrays; None where there is none."""
+    pairs, place = np.unique(reader * count + writer, return_inverse=True)
+    most = np.full(len(pairs), np.iinfo(int).min)
+    np.maximum.at(most, place, apart)
+    reader, writer = np.divmod(pairs, max(count, 1))
     found = np.zeros(count, int)
     for _ in range(count + 1):
         new = found.copy()
-        np.maximum.at(new, reader, found[writer] + apart)
+        np.maximum.at(new, reader, found[writer] + most)
         if (new == found).all():
-            return found.tolist()
+            return tuple(found.tolist())
         if new.max() > 8 * MAX_REACH:
             return None
         found = new
@@ -256,27 +237,23 @@ def _least_reach(program: Program, edges: list[Edge]) -> Reach:
 
 
 def _reach_of(program: Program, edges: list[Edge], least: int) -> Reach | None:
-    """How far beyond a tile of at least so many rows operations must compute; None where that is too far."""
-    size = max(one.shape[0] for one in program.arrays)
-    count = len(program.operations)
+    """How far beyond a tile of at least so many rows operations must compute; None where that is too far. What a box
+    near a wall reads, all of which lies in the tile at that wall, takes none."""
+    size, count = max(one.shape[0] for one in program.arrays), len(program.operations)
+    boxes = Boxes(one.box for one in program.operations)
+    reader, writer, lag, offset = (
+        np.array(each, int) for each in zip(*((e.reader, e.writer, e.lag, e.offset[0]) for e in edges), strict=True)
+    ) if edges else (np.zeros(0, int),) * 4  # fmt: skip
+    below, above = boxes.starts[reader, 0] + offset < size - least, boxes.stops[reader, 0] + offset > least
     for growth in range(MAX_REACH + 1):
         sides = []
-        for sign in (-1, 1):
-            constraints = []
-            for e in edges:
-                box = program.operations[e.reader].box
-                if program.wraps or not _inside(box, e.offset[0], sign, size, least):
-                    constraints.append((e.writer, e.reader, sign * e.offset[0] - growth * e.lag))
-            sides.append(_longest(count, constraints))
-        below, above = sides
-        if below is not None and above is not None and max([*below, *above]) <= MAX_REACH:
-            return Reach(tuple(below), tuple(above), growth, least)
+        for sign, reaches in ((-1, below), (1, above)):
+            own = np.ones_like(reaches) if program.wraps else reaches
+            sides.append(_longest(count, writer[own], reader[own], (sign * offset - growth * lag)[own]))
+        low, high = sides
+        if low is not None and high is not None and max([*low, *high]) <= MAX_REACH:
+            return Reach(low, high, growth, least)
     return None
-
-
-def _inside(box: Box, offset: int, sign: int, size: int, least: int) -> bool:
-    """Whether all that a box near a wall reads lies in the tile at that wall, which is at least `least` wide."""
-    return box.stop[0] + offset <= least if sign > 0 else box.start[0] + offset >= size - least
 
 
 def _overwriting(program: Program, edges: list[Edge], skew: int, delays: tuple[int, ...]) -> tuple[int, int, int]:

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from itertools import count
 from math import prod
+from operator import add, and_, mul
 from types import MappingProxyType
 from typing import Any
 
-import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 
 from ...planning import Array
-from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
+from ...stencil import Operand, ProfileRead, Splice, StateRead, Traced, WholeRead, make_traced
 from ._cells import Cell, Term
 from ._linear import with_named_constants, with_plain_times
 from ._operands import LEVELS, TIME_BEFORE, stack_name
@@ -23,9 +23,8 @@ from ._slopes import Slope, split_by
 from ._values import Values
 from ._weights import PRODUCT, TARGET, Weights, adds_up
 
-Known = Mapping[Operand, Any]
-Part = Callable[[Known], Any]
-"""A summand, of the values of operands by what they are."""
+Part = Callable[[Splice], Any]
+"""A summand, in a rule that is being put together."""
 MOST_READ = 8
 """Entries that are read again sooner than what is computed from them is written down and read."""
 
@@ -191,17 +190,16 @@ class Terms:
         products: Mapping[Operand, list[Part]],
     ) -> Operation:
         """The sum of what stands there, of parts, and of products of operands with sums of parts."""
-        order, dtype = tuple(operands), self.program.dtype
+        made, dtype = Splice(operands), self.program.dtype
 
-        def run(*values: Any) -> Any:
-            known = dict(zip(order, values, strict=True))
-            summands = [] if own is None else [known[own]]
-            summands += [part(known) for part in parts]
-            summands += [known[one] * _sum([part(known) for part in each]) for one, each in products.items()]
-            return _sum(summands) if summands else jnp.zeros((), dtype)
+        def total(values: list[Any]) -> Any:
+            return reduce(partial(made.apply, add), values) if values else made.number(0, dtype)
 
-        closed = jax.make_jaxpr(run)(*[jax.ShapeDtypeStruct((), operands[o]) for o in order])
-        return Operation(array, cell.box, make_traced(closed, order, dtype), None)
+        summands = [] if own is None else [made.known[own]]
+        summands += [part(made) for part in parts]
+        for one, each in products.items():
+            summands.append(made.apply(mul, made.known[one], total([part(made) for part in each])))
+        return Operation(array, cell.box, made.made(total(summands), dtype), None)
 
     def _pulled(self, term: Term, operands: dict[Operand, Any], rule: Traced) -> Part:
         """The weight that a read has in a rule times the cotangent of what was written, as a function of operands."""
@@ -211,15 +209,14 @@ class Terms:
         tests = [self._test(operation, back, operands)]
         tests += [self._test(self.program.operations[k], back, operands) for k in term.later]
 
-        def run(known: Known) -> Any:
-            one = jnp.ones((), self.program.dtype)  # a weight that is the same everywhere is computed before a row is
-            value = weigh(*(one if o == even else known[o] for o in named))
-            value = value * known[even] if even is not None else value
+        def run(made: Splice) -> Any:
+            one = made.number(1, self.program.dtype)  # a weight that is the same everywhere is computed before a row is
+            value = weigh(made, *(one if o == even else made.known[o] for o in named))
+            value = made.apply(mul, value, made.known[even]) if even is not None else value
             for number, test in enumerate(tests):
-                held = test(known)
+                held = test(made)
                 if held is not None:
-                    zero = jnp.zeros_like(value)
-                    value = jnp.where(held, value, zero) if number == 0 else jnp.where(held, zero, value)
+                    value = made.apply(_where if number == 0 else _elsewhere, held, value)
             return value
 
         return run
@@ -233,7 +230,7 @@ class Terms:
         if self._is_left(term):
             left = self._leave(number, term.operand)
             operands |= {target: self.program.dtype, left: self.program.dtype}
-            return lambda a, b: a * b, [target, left], None
+            return lambda made, a, b: made.apply(mul, a, b), [target, left], None
         pull = self._pull_of(term, rule)
         stands: dict[Operand, Operand] = {TARGET: target}
         if PRODUCT in pull.operands:
@@ -328,11 +325,9 @@ class Terms:
         named = [stands[one] if one in stands else self.values.read(one, back) for one in rule.operands]
         for operand, variable in zip(named, rule.jaxpr.invars, strict=True):
             operands[operand] = variable.aval.dtype
-        return rule.function(rule.consts), named
+        return lambda made, *values: made.call(rule, *values), named
 
-    def _test(
-        self, operation: Operation, back: tuple[int, ...], operands: dict[Operand, Any]
-    ) -> Callable[[Known], Any]:
+    def _test(self, operation: Operation, back: tuple[int, ...], operands: dict[Operand, Any]) -> Part:
         """Whether an operation acts at the entry `back` from here; None for always."""
         mask = None
         if operation.mask is not None:
@@ -340,13 +335,13 @@ class Terms:
             mask = self.values.read(ProfileRead(operation.mask, space, (0,) * len(space)), back)
             operands[mask] = np.dtype(bool)
         if operation.predicate is None:
-            return lambda known: known[mask] if mask is not None else None
+            return lambda made: made.known[mask] if mask is not None else None
         rule = _ready(operation, operation.predicate, operation.held)
         holds, named = self._taken(rule, back, operands)
 
-        def run(known: Known) -> Any:
-            found = holds(*(known[o] for o in named))
-            return found if mask is None else found & known[mask]
+        def run(made: Splice) -> Any:
+            found = holds(made, *(made.known[o] for o in named))
+            return found if mask is None else made.apply(and_, found, made.known[mask])
 
         return run
 
@@ -355,11 +350,12 @@ def _ready(operation: Operation, rule: Traced, number: int | None) -> Traced:
     return with_plain_times(with_named_constants(rule, number), operation.fraction)
 
 
-def _sum(values: list[Any]) -> Any:
-    total, *others = values
-    for one in others:
-        total = total + one
-    return total
+def _where(held: Any, value: Any) -> Any:
+    return jnp.where(held, value, jnp.zeros_like(value))
+
+
+def _elsewhere(held: Any, value: Any) -> Any:
+    return jnp.where(held, jnp.zeros_like(value), value)
 
 
 def _is_zero(pull: Traced) -> bool:

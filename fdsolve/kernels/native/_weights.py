@@ -5,6 +5,8 @@ C and κ at every offset. The product κC, computed once a point, is read there 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -70,60 +72,81 @@ class Weights:
                  for o, v in zip(pull.operands, pull.jaxpr.invars, strict=True) if o != TARGET]  # fmt: skip
         return make_traced(jax.make_jaxpr(run)(*specs), others, self.dtype)
 
-    def _trace(self, rule: Traced, places: list[int], others: list[int]) -> None:
-        """The derivatives by the operands at some places, as rules of some operands and of the cotangent."""
+    def _trace(self, rule: Traced, places: Sequence[int], others: Sequence[int]) -> None:
+        found = _derivatives(rule, tuple(places), tuple(others), self.dtype)
+        self._pulls |= {(rule, place): one for place, one in found.pulls.items()}
+        self._shared |= {(rule, place): one for place, one in found.shared.items()}
+        if found.product is not None:
+            self._products[rule] = found.product
 
-        def run(cotangent: Any, *values: Any) -> list[Any]:
-            every = [jnp.zeros((), rule.dtype)] * len(rule.operands)
-            for k, value in zip(others, values, strict=True):
-                every[k] = value
 
-            def of(*given: Any) -> Any:
-                return rule.function(rule.consts)(*replaced(every, places, given))
+@dataclass(frozen=True)
+class _Derivatives:
+    """The derivatives of a rule by operands, by place; the product that some share, and those as rules of it."""
 
-            found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
-            return [lax.convert_element_type(one, self.dtype) for one in found]
+    pulls: dict[int, Traced]
+    shared: dict[int, Traced] = field(default_factory=dict)
+    product: Traced | None = None
 
-        avals = [rule.jaxpr.invars[k].aval for k in others]
-        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-        closed = jax.make_jaxpr(run)(jax.ShapeDtypeStruct((), rule.dtype), *specs)
-        operands = (TARGET, *(rule.operands[k] for k in others))
-        found = make_traced_each(closed, operands, self.dtype)
-        self._pulls |= {(rule, place): one for place, one in zip(places, found, strict=True)}
-        if any(isinstance(rule.operands[k], StateRead) for k in places):
-            self._share(rule, places, closed, operands)
 
-    def _share(self, rule: Traced, places: list[int], closed: jex.ClosedJaxpr, operands: Sequence[Any]) -> None:
-        """Finds the product of derivatives by reads, and those that are of it, and of the cotangent at most."""
-        jaxpr = closed.jaxpr
-        reads = [k for k, place in enumerate(places) if isinstance(rule.operands[place], StateRead)]
-        vary = [v for v, o in zip(jaxpr.invars, operands, strict=True) if o == TARGET or not isinstance(o, WholeRead)]
-        target = jaxpr.invars[0]
-        best: tuple[int, Any] = (_LEAST_SHARED - 1, None)
-        depends = _dependences(jaxpr, vary)
-        for number, eqn in enumerate(jaxpr.eqns):
-            (one, *more) = eqn.outvars
-            fits = not more and one.aval.shape == () and one.aval.dtype == self.dtype
-            if fits and target in depends[one] and len(depends[one]) > 1:
-                within = _dependences(jaxpr, [*vary, one])
-                count = sum(_of(within, jaxpr.outvars[k]) == {one} for k in reads)
-                best = max(best, (count, number), key=lambda pair: pair[0])
-        if best[1] is None:
-            return
-        eqn = jaxpr.eqns[best[1]]
-        (one,) = eqn.outvars
-        info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
-        product = jaxpr.replace(outvars=[one], debug_info=info)
-        self._products[rule] = make_traced(jex.ClosedJaxpr(product, closed.consts), tuple(operands), self.dtype)
-        within = _dependences(jaxpr, [*vary, one])
-        eqns = [other for other in jaxpr.eqns if other is not eqn]
-        for k in reads:
-            found = _of(within, jaxpr.outvars[k])
-            if one in found and found <= {one, target}:
-                out = [jaxpr.outvars[k]]
-                rest = jaxpr.replace(invars=[*jaxpr.invars, one], eqns=eqns, outvars=out, debug_info=info)
-                made = make_traced(jex.ClosedJaxpr(rest, closed.consts), (*operands, PRODUCT), self.dtype)
-                self._shared[rule, places[k]] = made
+@lru_cache(maxsize=1024)
+def _derivatives(rule: Traced, places: tuple[int, ...], others: tuple[int, ...], dtype: np.dtype) -> _Derivatives:
+    """The derivatives by the operands at some places, as rules of some operands and of the cotangent."""
+
+    def run(cotangent: Any, *values: Any) -> list[Any]:
+        every = [jnp.zeros((), rule.dtype)] * len(rule.operands)
+        for k, value in zip(others, values, strict=True):
+            every[k] = value
+
+        def of(*given: Any) -> Any:
+            return rule.function(rule.consts)(*replaced(every, places, given))
+
+        found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
+        return [lax.convert_element_type(one, dtype) for one in found]
+
+    avals = [rule.jaxpr.invars[k].aval for k in others]
+    specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+    closed = jax.make_jaxpr(run)(jax.ShapeDtypeStruct((), rule.dtype), *specs)
+    operands = (TARGET, *(rule.operands[k] for k in others))
+    pulls = dict(zip(places, make_traced_each(closed, operands, dtype), strict=True))
+    reads = [k for k, place in enumerate(places) if isinstance(rule.operands[place], StateRead)]
+    return _with_product(_Derivatives(pulls), places, reads, closed, operands, dtype)
+
+
+def _with_product(
+    found: _Derivatives, places: Sequence[int], reads: list[int], closed: jex.ClosedJaxpr, operands: Any, dtype: Any
+) -> _Derivatives:
+    """The same with the product of derivatives by reads, if any, and those that are of it, and of the cotangent at
+    most."""
+    jaxpr = closed.jaxpr
+    vary = [v for v, o in zip(jaxpr.invars, operands, strict=True) if o == TARGET or not isinstance(o, WholeRead)]
+    target = jaxpr.invars[0]
+    best: tuple[int, Any] = (_LEAST_SHARED - 1, None)
+    depends = _dependences(jaxpr, vary)
+    for number, eqn in enumerate(jaxpr.eqns if reads else []):
+        (one, *more) = eqn.outvars
+        fits = not more and one.aval.shape == () and one.aval.dtype == dtype
+        if fits and target in depends[one] and len(depends[one]) > 1:
+            within = _dependences(jaxpr, [*vary, one])
+            count = sum(_of(within, jaxpr.outvars[k]) == {one} for k in reads)
+            best = max(best, (count, number), key=lambda pair: pair[0])
+    if best[1] is None:
+        return found
+    eqn = jaxpr.eqns[best[1]]
+    (one,) = eqn.outvars
+    info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    product = jaxpr.replace(outvars=[one], debug_info=info)
+    shared = {}
+    within = _dependences(jaxpr, [*vary, one])
+    eqns = [other for other in jaxpr.eqns if other is not eqn]
+    for k in reads:
+        of = _of(within, jaxpr.outvars[k])
+        if one in of and of <= {one, target}:
+            rest = jaxpr.replace(invars=[*jaxpr.invars, one], eqns=eqns, outvars=[jaxpr.outvars[k]], debug_info=info)
+            made = make_traced(jex.ClosedJaxpr(rest, closed.consts), (*operands, PRODUCT), dtype)
+            shared[places[k]] = made
+    product = make_traced(jex.ClosedJaxpr(product, closed.consts), tuple(operands), dtype)
+    return replace(found, shared=shared, product=product)
 
 
 def adds_up(pull: Traced) -> bool:
