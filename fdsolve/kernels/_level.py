@@ -1,6 +1,6 @@
 """The values known while one level is computed, and how operands are taken from them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,9 @@ from ..planning import Piece, Structure
 from ..region import Box
 from ..stencil import Operand, ProfileRead, StateRead, Traced
 from ._boxes import cut_boxes
+
+Taken = tuple[Any, jax.Array, tuple[int, ...], Box]
+"""What is read of an array: a key, the array, the index where it begins, and where it is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +52,23 @@ class Level:
     reports: Mapping[Any, Any] = field(default_factory=dict)
     cuts: Mapping[Any, jax.Array] = field(default_factory=dict)
 
-    def with_cuts(self, pieces: Sequence[Piece], axes: tuple[str, ...], now: bool = False) -> "Level":
-        """The level with what pieces read cut out together, of levels before and profiles; `now`: of the level itself
-        too, of which nothing changes meanwhile.
+    def with_cuts(self, pieces: Sequence[Piece], axes: tuple[str, ...]) -> "Level":
+        """The level with what pieces read cut out together, of levels before and profiles.
 
         Slices of an array, one by one, transpose to as many sums over all of it. A level that the next one keeps is
         itself among them: what comes back to it is added where the others are.
         """
+        return self._with_cut(one for piece in pieces for one in self._reads_before(piece, axes))
+
+    def with_cuts_now(self, names: Collection[str], pieces: Sequence[Piece]) -> "Level":
+        """The level with what pieces read of some fields at the level itself cut out together: of these, nothing
+        changes meanwhile."""
+        return self._with_cut(one for piece in pieces for one in self._reads_now(piece) if one[0][0] in names)
+
+    def _with_cut(self, reads: Iterable[Taken]) -> "Level":
         wanted: dict[Any, tuple[jax.Array, dict[Box, Box]]] = {}
-        for piece in pieces:
-            for key, array, origin, at in self._reads_of(piece, axes, now):
+        for key, array, origin, at in reads:
+            if (key, at) not in self.cuts:
                 here = at.shift(tuple(-o for o in origin))
                 inside = all(a >= 0 and b <= n for a, b, n in zip(here.start, here.stop, array.shape, strict=True))
                 if inside and jnp.issubdtype(array.dtype, jnp.inexact):
@@ -70,7 +80,7 @@ class Level:
                     boxes[self._whole(key[0], array)] = Box((0,) * array.ndim, array.shape)
                 found = cut_boxes(array, list(boxes.values()))
                 cuts |= {(key, at): part for at, part in zip(boxes, found, strict=True)}
-        return replace(self, cuts=cuts) if cuts else self
+        return replace(self, cuts={**self.cuts, **cuts}) if cuts else self
 
     @property
     def _passed_on(self) -> set[tuple[str, int]]:
@@ -86,16 +96,25 @@ class Level:
         held = self.older[name][:-1]
         return tuple(self.cuts.get(((name, -k), self._whole(name, one)), one) for k, one in enumerate(held, start=1))
 
-    def _reads_of(
-        self, piece: Piece, axes: tuple[str, ...], now: bool
-    ) -> Iterator[tuple[Any, jax.Array, tuple[int, ...], Box]]:
-        """What a piece reads of arrays: a key, the array, the index where it begins, and where it is read."""
+    def _operands_of(self, piece: Piece) -> Iterator[Operand]:
+        for number in (piece.rule, piece.predicate):
+            yield from () if number is None else self.structure.rules[number].operands
+
+    def _reads_now(self, piece: Piece) -> Iterator[Taken]:
+        """What a piece reads of fields at the level itself."""
+        reads = (one for one in self._operands_of(piece) if isinstance(one, StateRead) and one.level == 0)
+        yield from (self._taken(one, piece) for one in reads if one.field in self.current)
+
+    def _taken(self, read: StateRead, piece: Piece) -> Taken:
+        origin = self.structure.array(read.field).origin
+        return (read.field, read.level), self._array_of(read), origin, piece.box.shift(read.offset)
+
+    def _reads_before(self, piece: Piece, axes: tuple[str, ...]) -> Iterator[Taken]:
+        """What a piece reads of fields at levels before, and of profiles that do not change in time."""
         structure = self.structure
-        numbers = [piece.rule, *([] if piece.predicate is None else [piece.predicate])]
-        for operand in (operand for number in numbers for operand in structure.rules[number].operands):
-            if isinstance(operand, StateRead) and (operand.level < 0 or now):
-                key, origin = (operand.field, operand.level), structure.array(operand.field).origin
-                yield key, self._array_of(operand), origin, piece.box.shift(operand.offset)
+        for operand in self._operands_of(piece):
+            if isinstance(operand, StateRead) and operand.level < 0:
+                yield self._taken(operand, piece)
             elif isinstance(operand, ProfileRead) and structure.time_axis not in operand.axes:
                 at = _moved(operand.axes, operand.offset, piece.box, axes)
                 yield operand.name, self.arrays.profiles[operand.name], structure.extent(operand.name).origin, at

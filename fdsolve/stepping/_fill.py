@@ -44,7 +44,9 @@ def _run(
     axes: tuple[str, ...],
     walls: Walls | None,
 ) -> Level:
-    for stage in _grouped(structure, stages):
+    groups = _grouped(structure, stages)
+    last = {name: k for k, stage in enumerate(groups) for name in _written(stage)}
+    for k, stage in enumerate(groups):
         if isinstance(stage, list):
             level = _set_together(structure, stage, needs_base, level, axes, walls)
         elif isinstance(stage, Solve):
@@ -58,7 +60,22 @@ def _run(
             level = _set(structure, stage.piece, needs_base, level, axes, walls)
         else:
             level = _swept(structure, stage, needs_base, level, axes)
+        done = {name for name in _written(stage) if last[name] == k}
+        level = level.with_cuts_now(done, [piece for later in groups[k + 1 :] for piece in _pieces_at_once(later)])
     return level
+
+
+def _written(stage: Stage | list[Piece]) -> set[str]:
+    """The fields that a stage sets."""
+    if isinstance(stage, Solve):
+        return {*stage.fields, *(name for inner in stage.inner for name in _written(inner))}
+    pieces = stage.pieces if isinstance(stage, Sweep) else _pieces_at_once(stage)
+    return {piece.field for piece in pieces}
+
+
+def _pieces_at_once(stage: Stage | list[Piece]) -> list[Piece]:
+    """The pieces of a stage that are evaluated at all their points at once."""
+    return stage if isinstance(stage, list) else [stage.piece] if isinstance(stage, Parallel) else []
 
 
 def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list[Piece]]:

@@ -109,7 +109,7 @@ class System(AbstractSystem):
     def _slopes(self, level: Level, part: Part, value: Evaluate = evaluate) -> Values:
         """du/dt on every given box: the pieces that define it, then those that add to it; `value` is that of one."""
         structure, result = self.structure, {}
-        level = level.with_cuts(self.phase.rates, self.axes, now=True)
+        level = level.with_cuts(self.phase.rates, self.axes).with_cuts_now(level.current, self.phase.rates)
         for name, boxes in self.phase.given:
             pieces = [
                 p
