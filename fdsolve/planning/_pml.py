@@ -235,13 +235,30 @@ class Stretcher:
 
     def divided(self, context: RuleContext, view: Any, part: int, value: Any, shift: Shift) -> Any:
         """(1/s) times a value that a part of a difference has at a place: value/κ + ψ."""
-        layers = [layer for layer in self.layers if layer.axis == view.axis]
-        for layer in layers:
+        scaled = self._scaled(context, view, value, shift)
+        return reduce(add, self._memories(context, view, part, shift, scaled.dtype), scaled)
+
+    def correction(self, context: RuleContext, view: Any, shift: Shift) -> Any:
+        """(1/s − 1) times the slope of a second difference at a place: (1/κ − 1) slope + ψ, which is ψ where κ is 1."""
+        slope = view.slope(view.view).plain(shift)
+        scaled = self._scaled(context, view, slope, shift)
+        memories = self._memories(context, view, 0, shift, scaled.dtype)
+        return reduce(add, memories if scaled is slope and memories else [scaled - slope, *memories])
+
+    def _scaled(self, context: RuleContext, view: Any, value: Any, shift: Shift) -> Any:
+        """A value over κ, or over s where that has no memory; the value itself where κ is 1."""
+        for layer in self._along(view):
             if layer.rule.profiles(np.ones(1))[1] != 1 or not layer.memorises:
                 with jax.numpy_dtype_promotion("standard"):
                     value = value * self._inverse(context, layer, shift)
-        memories = [self._memory(context, view, part, layer, shift, value.dtype) for layer in layers if layer.memorises]
-        return reduce(add, memories, value)
+        return value
+
+    def _memories(self, context: RuleContext, view: Any, part: int, shift: Shift, dtype: Any) -> list[Any]:
+        layers = (layer for layer in self._along(view) if layer.memorises)
+        return [self._memory(context, view, part, layer, shift, dtype) for layer in layers]
+
+    def _along(self, view: Any) -> list[Stretch]:
+        return [layer for layer in self.layers if layer.axis == view.axis]
 
     def _inverse(self, context: RuleContext, layer: Stretch, shift: Shift) -> Any:
         dtype = context.scope.real if layer.memorises else _complex(context.scope.real)
@@ -282,8 +299,7 @@ class Correction(AbstractView):
         return self.second.context
 
     def value(self, shift: Shift) -> jax.Array:
-        slope = self.second.slope(self.second.view).plain(shift)
-        return self.stretcher.divided(self.context, self.second, 0, slope, shift) - slope
+        return self.stretcher.correction(self.context, self.second, shift)
 
     def parity(self, axis: str) -> int | None:
         own = self.second.view.parity(axis)
