@@ -60,8 +60,8 @@ def _run(
             level = _set(structure, stage.piece, needs_base, level, axes, walls)
         else:
             level = _swept(structure, stage, needs_base, level, axes)
-        done = {name for name in _written(stage) if last[name] == k}
-        level = level.with_cuts_now(done, [piece for later in groups[k + 1 :] for piece in _pieces_at_once(later)])
+        if done := {name for name in _written(stage) if last[name] == k}:
+            level = level.with_cuts_now(done, [piece for later in groups[k + 1 :] for piece in _pieces_at_once(later)])
     return level
 
 

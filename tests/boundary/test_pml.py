@@ -196,6 +196,34 @@ def test_outside_the_layer_nothing_changes():
     assert plans[0].rules[largest[0].rule] == plans[1].rules[largest[1].rule]
 
 
+def pieces_of(fields):
+    """The pieces of a level, by field."""
+    found = {}
+    structure = fd.plan(fields).structure
+    for stage in structure.phases[-1].stages:
+        found.setdefault(stage.piece.field, []).append((stage.piece, structure.rules[stage.piece.rule]))
+    return found
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_layers_make_few_pieces(order):
+    found = pieces_of(drum(5, order))
+    inside = [rule for piece, rule in found.pop("u") if piece.box.size > 1 and rule.reads and len(rule.reads) > 1]
+    assert len(inside) == 9  # the middle, four sides and four corners
+    assert [len(pieces) for pieces in found.values()] == [1] * 8  # two memory variables on each side
+    of_u = [{read for read in rule.reads if read.field == "u"} for rule in inside]
+    assert all(reads == of_u[0] for reads in of_u)  # what a layer adds is read from its memory
+
+
+def test_a_stretch_of_the_coordinate_alone_reads_the_slope():
+    wall = PML(8, kappa=2.0)
+    found = pieces_of(drum(5, 2, wall=wall))
+    reads = {len([read for read in rule.reads if read.field == "u"]) for _, rule in found["u"] if len(rule.reads) > 1}
+    assert len(reads) == 1  # of order 2 the slope is of the same points
+    here = np.array(fd.solve(drum(61, 4, wall=PML(8, kappa=2.0)))["u"])
+    assert 0 < abs(here[-1]).max() < 1e-2 * abs(here[0]).max()
+
+
 @pytest.mark.parametrize("order", [2, 4, 6, 8, 10, 12])
 def test_the_root_lies_below_the_second_derivative(order):
     reach = order // 2

@@ -9,6 +9,7 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.boundary import PML
+from fdsolve.kernels.native import _derivative
 from fdsolve.schemes import RK4, derivative, laplacian
 
 STEPS = 30
@@ -25,6 +26,8 @@ def _grid(**nums: int) -> fd.Grid:
 def _begin(grid: fd.Grid) -> Any:
     if len(grid.space) == 1:
         return lambda x: jnp.exp(-(((x - 12) / 3) ** 2))
+    if len(grid.space) == 3:
+        return lambda x, y, z: jnp.exp(-((x - 5) ** 2 + (y - 6) ** 2 + (z - 5) ** 2) / 6)
     return lambda x, y: jnp.exp(-(((x - 8) / 3) ** 2) - ((y - 2) / 3) ** 2)
 
 
@@ -60,12 +63,14 @@ def _second(grid: fd.Grid, wall: Any) -> Any:
     return u, v
 
 
-LINE, PLANE = _grid(x=33), _grid(x=24, y=19)
+LINE, PLANE, SPACE = _grid(x=33), _grid(x=24, y=19), _grid(x=11, y=12, z=10)
 CASES = {
     "a line": (_leapfrog(LINE, dict(x=(PML(5), PML(6)))), None),
     "order 4": (_leapfrog(LINE, dict(x=(PML(5), PML(5))), order=4), None),
     "one end, its speed given": (_leapfrog(LINE, dict(x=(0.0, PML(7, speed=1.0)))), None),
     "a plane": (_leapfrog(PLANE, dict(x=(PML(4), PML(4)), y=(fd.boundary.Neumann(0.0), PML(5)))), None),
+    "a plane, order 4": (_leapfrog(PLANE, dict(x=(PML(4), PML(3)), y=(PML(4), PML(5))), order=4), None),
+    "space": (_leapfrog(SPACE, dict(x=(PML(3), PML(3)), y=(0.0, PML(4)), z=(PML(2), PML(3)))), None),
     "around": (_leapfrog(_grid(x=24, y=5), dict(x=(PML(4), PML(5)))), None),
     "staggered": (_staggered(LINE, PML(5), rates=False), None),
     "staggered, by stages": (_staggered(LINE, PML(5), rates=True), RK4()),
@@ -95,6 +100,21 @@ def test_values_and_gradients(case: str) -> None:
     most = np.abs(gradients["slices"]).max()
     assert most > 1e-3
     np.testing.assert_allclose(gradients["native"], gradients["slices"], atol=1e-12 * most)
+
+
+@pytest.mark.parametrize("case", ["a plane, order 4", "space"])
+def test_gradients_are_generated(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transposes of layers on all sides have no more pieces than there is code for."""
+
+    def refused(*arguments: Any) -> Any:
+        raise AssertionError("by the portable kernel")
+
+    for name in ("portable", "portable_by_blocks"):
+        monkeypatch.setattr(_derivative, name, refused)
+    u, _ = CASES[case]
+    c = jnp.full([u.grid.space_axis(name).num for name in u.grid.space], 0.9)
+    last = _both(u, None, "native", fd.final())
+    jax.jit(jax.grad(lambda c: jnp.sum(last(c) ** 2))).lower(c)
 
 
 def test_layers_that_few_of_the_tiles_have() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdsolve.region import Box, Points, merge_boxes
+from fdsolve.region import Box, Boxes, Points, merge_boxes
 
 SHAPE = (5, 6)
 WHOLE = Box.of_shape(SHAPE)
@@ -27,6 +27,16 @@ def point_sets(draw):
 
 def mask_of(points):
     return points.to_mask(WHOLE)
+
+
+@given(st.lists(boxes(), max_size=5), boxes(), st.integers(0, 1))
+def test_boxes_that_meet(some, other, first):
+    sides = [Box(box.start[first:], box.stop[first:]) for box in (*some, other)]
+    wanted = [k for k, box in enumerate(sides[:-1]) if box.meets(sides[-1])]
+    asked = Boxes(some)
+    assert asked.meeting(other, first) == wanted
+    assert asked.meet(other) == any(box.meets(other) for box in some)
+    assert list(asked) == some
 
 
 @given(point_sets(), point_sets())

@@ -17,6 +17,10 @@ AFFINE_RULES = {
     "dot": lambda a, b, c, p: jnp.dot(jnp.stack([a, b, c]), jnp.array([1.0, -2.0, 1.0])),
     "window sum": lambda a, b, c, p: jnp.sum(jnp.stack([a, b, c]) * jnp.array([0.1, 0.2, 0.3])),
     "mean and reshape": lambda a, b, c, p: jnp.stack([a, b, c, c]).reshape(2, 2).mean(),
+    "a parameter beside": lambda a, b, c, p: a - 2.0 * b + p**2 * jnp.sin(p),
+    "a number times both": lambda a, b, c, p: 3.0 * (a + p) - b,
+    "a parameter times both": lambda a, b, c, p: p * (a + p) - b,
+    "in a call": lambda a, b, c, p: jax.jit(lambda x, y: x * y)(a - b, p),
     "entered call": lambda a, b, c, p: jax.jit(lambda x, y: x - y)(a, b),
     "transposed and flipped": lambda a, b, c, p: jnp.flip(jnp.stack([a, b, c]))[0] + b,
 }
@@ -71,6 +75,16 @@ def test_affine_rules_equal_constant_plus_weights(name, p):
             AFFINE_RULES[name](*[dict(zip(own, map(jnp.asarray, reads), strict=True)).get(r, 0.0) for r in READS], p)
         )
         assert float(constant) + float(np.dot(weights, reads)) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", AFFINE_RULES)
+def test_what_weights_depend_on(name):
+    rule = traced(AFFINE_RULES[name])
+    own, function = split(rule)
+    first, second = (linear_weights(function(p), len(own), jnp.float64)[0] for p in (0.7, -1.3))
+    differ = not np.allclose(first, second)
+    assert rule.weights_depend_on(lambda operand: operand == WholeRead("p")) == differ
+    assert not rule.weights_depend_on(lambda operand: operand == WholeRead("q"))
 
 
 @pytest.mark.parametrize("name", NONLINEAR_RULES)

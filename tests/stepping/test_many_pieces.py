@@ -11,7 +11,7 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels import _level
-from fdsolve.schemes import ADI, Euler, laplacian
+from fdsolve.schemes import ADI, Euler, derivative, laplacian
 
 AXIS = fd.Axis(0.0, 1.0, num=23)
 RNG = np.random.default_rng(3)
@@ -35,6 +35,49 @@ def heat() -> fd.Field:
     u[...] = fd.rate(lambda u, c: c * laplacian(u, order=4) * (1 + u))
     u[0] = lambda x, y: jnp.sin(7 * x * y)
     return walled(u)
+
+
+def layers() -> fd.Field:
+    """Waves between absorbing layers, whose memory is computed within a level and read in it."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.05, num=7), x=AXIS, y=AXIS))
+    u[...] = lambda u, dt, c: 2 * u["t-1"] - u["t-2"] + dt**2 * c[...] * laplacian(u, order=4, at="t-1")
+    u[[0, 1]] = lambda x, y: jnp.sin(7 * x * y)
+    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = fd.boundary.PML(5, speed=1.0)
+    return u
+
+
+def staggered() -> tuple[fd.Field, fd.Field]:
+    """Of two fields the second one reads the first at its own level."""
+    grid = fd.Grid(t=fd.Time(0.0, 0.05, num=7), x=AXIS, y=AXIS)
+    v, p = fd.Field("v", grid, at=dict(x="face")), fd.Field("p", grid)
+    v[...] = lambda v, p, dt: v["t-1"] - dt * derivative(p, "x", at="t-1", order=4)
+    p[...] = lambda p, v, c, dt: p["t-1"] - dt * c[...] ** 2 * derivative(v, "x", order=4)
+    v[0], p[0] = 0.0, lambda x, y: jnp.sin(7 * x * y)
+    p[dict(x=[0, -1])] = 0.0
+    return v, p
+
+
+@pytest.mark.parametrize(("make", "apart"), [(layers, 100), (staggered, 6)], ids=["layers", "staggered"])
+def test_what_is_read_at_the_level_itself_is_cut_out_together(
+    make: Any, apart: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read one by one, its cotangents would each be an array of zeros: so many `apart`."""
+    fields = make()
+
+    def loss(c: Any) -> Any:
+        last = fields[-1] if isinstance(fields, tuple) else fields
+        return jnp.sum(fd.solve(fields, c=c, save=fd.final(), kernel="slices").final[last.name] ** 2)
+
+    def count() -> int:
+        found = equations(jax.make_jaxpr(jax.grad(loss))(jnp.abs(FIELD)).jaxpr)
+        return sum(one.primitive.name == "pad" for one in found)
+
+    together, gradient = count(), jax.grad(loss)(FIELD)
+    jax.clear_caches()
+    monkeypatch.setattr(_level.Level, "with_cuts_now", lambda level, *_: level)
+    assert count() >= together + apart
+    np.testing.assert_allclose(gradient, jax.grad(loss)(FIELD), rtol=1e-9, atol=1e-15)
+    jax.clear_caches()
 
 
 CASES: dict[str, tuple[Any, Any]] = {"wave": (wave, None), "heat": (heat, Euler())}
