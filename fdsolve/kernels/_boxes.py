@@ -39,17 +39,18 @@ _part = jex.Primitive("fdsolve_part")
 _part.multiple_results = True
 
 
-def cut_boxes(array: jax.Array, boxes: Sequence[Box], nested: bool = False) -> list[jax.Array]:
+def cut_boxes(array: jax.Array, boxes: Sequence[Box], nested: bool = False, weighed: bool = False) -> list[jax.Array]:
     """The entries of each box, which may overlap; axes after those of the boxes are kept whole.
 
-    `nested`: the array was itself cut out, so that its cotangent is added to that of another.
+    `nested`: the array was itself cut out, so that its cotangent is added to that of another. `weighed`: its entries
+    are multiplied by other arrays, and by nothing that depends on them.
     """
-    return _cut.bind(array, boxes=tuple(boxes), lead=0, nested=nested)
+    return _cut.bind(array, boxes=tuple(boxes), lead=0, nested=nested, weighed=weighed)
 
 
 def join_boxes(values: Sequence[jax.Array], boxes: Sequence[Box], shape: tuple[int, ...]) -> jax.Array:
     """An array of zeros with the values added on the boxes; axes after those of the boxes are kept whole."""
-    return _join.bind(*values, boxes=tuple(boxes), shape=tuple(shape), lead=0, nested=False)
+    return _join.bind(*values, boxes=tuple(boxes), shape=tuple(shape), lead=0, nested=False, weighed=False)
 
 
 def put_boxes(array: jax.Array, values: Sequence[jax.Array], boxes: Sequence[Box]) -> jax.Array:
@@ -63,11 +64,15 @@ def _window(box: Box, shape: tuple[int, ...], lead: int) -> tuple[tuple[int, ...
     return (0,) * lead + box.start + (0,) * len(last), shape[:lead] + box.stop + last
 
 
-def _run_cut(array: jax.Array, *, boxes: tuple[Box, ...], lead: int, nested: bool = False) -> list[jax.Array]:
+def _run_cut(
+    array: jax.Array, *, boxes: tuple[Box, ...], lead: int, nested: bool = False, weighed: bool = False
+) -> list[jax.Array]:
     return [lax.slice(array, *_window(box, array.shape, lead)) for box in boxes]
 
 
-def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> jax.Array:
+def _run_join(
+    *values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool, weighed: bool
+) -> jax.Array:
     """Large boxes are summed up in one loop over all entries, and others where they are few; many are added one by one
     where they are."""
     large, small = _by_size(values, boxes, shape, lead)
@@ -79,7 +84,9 @@ def _run_join(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...]
     return _add_each(total, small, lead)
 
 
-def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool) -> Any:
+def _join_on_cpu(
+    *values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, ...], lead: int, nested: bool, weighed: bool
+) -> jax.Array:
     """The same as XLA on a CPU does it best. In one loop over all entries it would ask for each of them and each box
     whether it lies within: there is no question where all large boxes do. Boxes of few columns, each row of which is
     another line of the cache, are added up beside each other before, and boxes of few entries in one loop.
@@ -87,7 +94,7 @@ def _join_on_cpu(*values: jax.Array, boxes: tuple[Box, ...], shape: tuple[int, .
     `nested`: no box of what is added to a larger array counts as large.
     """
     large, others = ([], list(zip(values, boxes, strict=True))) if nested else _by_size(values, boxes, shape, lead)
-    total = _sum_of_large(_of_all_axes(large, shape, lead), shape, values[0].dtype)
+    total = _sum_of_large(_of_all_axes(large, shape, lead), shape, values[0].dtype, weighed)
     others = [_sum_near(group, lead) if len(group) > 1 else group[0] for group in _near(others)]
     groups = _columns(others, shape[lead:])
     small = [_sum_beside(group, shape, lead) if len(group) > 1 else group[0] for group in groups]
@@ -118,15 +125,27 @@ def _add_each(total: jax.Array, placed: Sequence[Placed], lead: int) -> jax.Arra
     return total
 
 
-def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any) -> jax.Array:
+def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any, weighed: bool) -> jax.Array:
     """An array of zeros with values added, in the parts of it around where all of them lie, and there. What is put into
     zeros, XLA computes in a loop over all entries that asks of each whether it is there, unless it cannot see them.
     Where every entry is put, some entry takes the place of zeros: these, an array that loops need not change, XLA would
-    make once and then copy each time."""
+    make once and then copy each time.
+
+    XLA runs a loop that puts values on one core. Where they are `weighed`, so that to compute them is most of it, the
+    sum where all lie is padded instead, on all cores; where they are not, the loops that read it would compute it
+    again.
+    """
     whole = core = Box((0,) * len(shape), shape)
     for _, box in placed:
         core = core.intersect(box)
     cut = len(placed) > 1 and 2 * core.size > whole.size
+    if cut and weighed:
+        *around, core = _parts_around(core, [box for _, box in placed], whole)
+        sides = zip(core.start, core.stop, shape, strict=True)
+        total = lax.pad(_sum_within(placed, core), jnp.zeros((), dtype), [(a, n - b, 0) for a, b, n in sides])
+        for part in around:
+            total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)
+        return total
     some = placed[0][0][(0,) * len(shape)] if cut else jnp.zeros((), dtype)
     total = jnp.broadcast_to(some, shape)
     total = lax.optimization_barrier(total) if cut else total
@@ -247,7 +266,9 @@ def _put_transpose(cotangent: Any, *given: Any, **parameters: Any) -> list[Any]:
     if isinstance(cotangent, ad.Zero):
         return [ad.Zero(one.aval) if moved else None for one, moved in zip(given, moves, strict=True)]
     found = (
-        _part.bind(cotangent, **parameters) if moves[0] else [None, *_cut.bind(cotangent, nested=False, **parameters)]
+        _part.bind(cotangent, **parameters)
+        if moves[0]
+        else [None, *_cut.bind(cotangent, nested=False, weighed=False, **parameters)]
     )
     return [one if moved else None for one, moved in zip(found, moves, strict=True)]
 

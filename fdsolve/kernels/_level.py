@@ -58,29 +58,36 @@ class Level:
         Slices of an array, one by one, transpose to as many sums over all of it. A level that the next one keeps is
         itself among them: what comes back to it is added where the others are.
         """
-        return self._with_cut(one for piece in pieces for one in self._reads_before(piece, axes))
+        return self._with_cut((piece, one) for piece in pieces for one in self._reads_before(piece, axes))
 
     def with_cuts_now(self, names: Collection[str], pieces: Sequence[Piece]) -> "Level":
         """The level with what pieces read of some fields at the level itself cut out together: of these, nothing
         changes meanwhile."""
-        return self._with_cut(one for piece in pieces for one in self._reads_now(piece) if one[0][0] in names)
+        return self._with_cut((piece, one) for piece in pieces for one in self._reads_now(piece) if one[0][0] in names)
 
-    def _with_cut(self, reads: Iterable[Taken]) -> "Level":
+    def _with_cut(self, reads: Iterable[tuple[Piece, Taken]]) -> "Level":
         wanted: dict[Any, tuple[jax.Array, dict[Box, Box]]] = {}
-        for key, array, origin, at in reads:
+        largest: dict[Any, Piece] = {}
+        for piece, (key, array, origin, at) in reads:
             if (key, at) not in self.cuts:
                 here = at.shift(tuple(-o for o in origin))
                 inside = all(a >= 0 and b <= n for a, b, n in zip(here.start, here.stop, array.shape, strict=True))
                 if inside and jnp.issubdtype(array.dtype, jnp.inexact):
                     wanted.setdefault(key, (array, {}))[1][at] = here
+                    largest[key] = max(largest.get(key, piece), piece, key=lambda one: one.box.size)
         cuts = {}
         for key, (array, boxes) in wanted.items():
             if len(boxes) > 1:
                 if key in self._passed_on:
                     boxes[self._whole(key[0], array)] = Box((0,) * array.ndim, array.shape)
-                found = cut_boxes(array, list(boxes.values()))
+                found = cut_boxes(array, list(boxes.values()), weighed=self._weighs(largest[key]))
                 cuts |= {(key, at): part for at, part in zip(boxes, found, strict=True)}
         return replace(self, cuts={**self.cuts, **cuts}) if cuts else self
+
+    def _weighs(self, piece: Piece) -> bool:
+        """Whether a piece multiplies what it reads of fields by arrays, and by nothing else that changes."""
+        rule = self.structure.rules[piece.rule]
+        return rule.affine and rule.weights_depend_on(lambda operand: isinstance(operand, ProfileRead))
 
     @property
     def _passed_on(self) -> set[tuple[str, int]]:

@@ -80,6 +80,32 @@ def test_what_is_read_at_the_level_itself_is_cut_out_together(
     jax.clear_caches()
 
 
+RULES = {
+    "a number": (lambda u: u["t-1"] + 1e-4 * laplacian(u, at="t-1"), False),
+    "numbers at all points": (lambda u, c: u["t-1"] + c[...] * laplacian(u, at="t-1"), True),
+    "numbers beside": (lambda u, c: u["t-1"] + 0.1 * laplacian(u, at="t-1") + c[...], False),
+    "numbers and the state": (lambda u, c: u["t-1"] + c[...] * u["t-1"] * laplacian(u, at="t-1"), False),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_sums_know_whether_values_are_weighed_at_every_point(name: str) -> None:
+    rule, weighed = RULES[name]
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.05, num=7), x=AXIS, y=AXIS))
+    u[...] = rule
+    u[0] = lambda begin: begin[...]
+    walled(u)
+
+    def loss(start: Any) -> Any:
+        given = {} if name == "a number" else dict(c=1e-4 * FIELD)
+        return jnp.sum(fd.solve(u, begin=start, **given, save=fd.final(), kernel="slices").final["u"] ** 2)
+
+    found = equations(jax.make_jaxpr(jax.grad(loss))(FIELD).jaxpr)
+    sums = [one for one in found if one.primitive.name == "fdsolve_join" and one.params["shape"] == (23, 23)]
+    assert sums
+    assert {one.params["weighed"] for one in sums} == {weighed}
+
+
 CASES: dict[str, tuple[Any, Any]] = {"wave": (wave, None), "heat": (heat, Euler())}
 
 
