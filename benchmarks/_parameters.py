@@ -20,6 +20,7 @@ from ._table import Row, show_seconds
 from ._timing import interleave
 
 STEPS, SPACE_NUM, WIDE_NUM, JUMP_STEPS = 64, 128, 64, 1024
+PLANE_NUM, LAYER = 400, 10
 BAR, PORTABLE_BAR = 5.0, 8.0
 TOLERANCE = 2e-2
 """float32 over 64 steps that are not linear: a sum of terms of both signs."""
@@ -113,6 +114,16 @@ def _in_space(
     return lambda k: fd.solve(u, kappa=k, save=fd.final(), kernel=kernel).final["u"]
 
 
+def _absorbed(num: int, kernel: str, order: int, most: int) -> Callable[..., Any]:
+    """c² at every point ↦ the last level of a wave that leaves through absorbing layers on all sides."""
+    size = min(num, most)
+    u = _plain_field({name: fd.Axis(0.0, size - 1.0, num=size) for name in "xy"}, True, True, order)
+    u[[0, 1]] = lambda x, y: jnp.exp(-(((x - size / 2) / 5) ** 2) - ((y - size / 2) / 5) ** 2)
+    for name in "xy":
+        u[{name: [0, -1]}] = fd.boundary.PML(LAYER, speed=0.4)
+    return lambda c: fd.solve(u, kappa=c, save=fd.final(), kernel=kernel).final["u"]
+
+
 def _plain_field(axes: dict[str, fd.Axis], wave: bool, medium: bool = False, order: int = 2) -> fd.Field:
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, float(STEPS), num=STEPS + 1), **axes))
     u[...] = lambda u, kappa, dt: (
@@ -155,6 +166,8 @@ def rows(settings: Settings, num: int) -> list[Row]:
     wavelet = jnp.asarray(uniform(size=STEPS + 1), jnp.float32)
     space, wide = min(num, SPACE_NUM), min(num, WIDE_NUM)
     in_space = jnp.asarray(0.05 + 0.1 * uniform(size=(space,) * 3), jnp.float32)
+    plane = min(num, PLANE_NUM)
+    in_plane = jnp.asarray(0.05 + 0.1 * uniform(size=(plane, plane)), jnp.float32)
     far = partial(_in_space, wave=True, medium=True, order=4, most=WIDE_NUM)
     problems = (
         ("Burgers, by ν", _burgers, jnp.float32(0.05)),
@@ -168,6 +181,8 @@ def rows(settings: Settings, num: int) -> list[Row]:
         (f"wave, {space}³, by c²", partial(_in_space, wave=True), jnp.float32(0.1)),
         (f"wave, {space}³, by c² at every point", partial(_in_space, wave=True, medium=True), in_space),
         (f"wave of order 4, {wide}³, by c² at every point", far, in_space[:wide, :wide, :wide]),
+        (f"wave through layers, {plane}², by c² at every point", partial(_absorbed, order=2, most=PLANE_NUM), in_plane),
+        (f"the same of order 4, {plane}²", partial(_absorbed, order=4, most=PLANE_NUM), in_plane),
         (f"heat, {num}² points in a line, by κ", _on_a_line, jnp.float32(0.2)),
         (f"wave, {num}² points in a line, by c²", partial(_on_a_line, wave=True), jnp.float32(0.2)),
     )
