@@ -1,7 +1,6 @@
 """Affine pieces as stencil operations: one for each field and level that they read, and what stands beside them."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import jax
@@ -9,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..planning import Parallel, PhaseStructure, Piece, Structure
-from ..stencil import AFFINE, ProfileRead, StateRead, Traced, linear_weights
-from ._level import Level, take_box, vectorise
+from ..stencil import AFFINE, ProfileRead, StateRead, linear_weights
+from ._level import Level, take_box, vectorise, weights_vary
 from ._registry import get
 from ._selection import refusal_of
 from ._stencil_call import StencilCall
@@ -55,12 +54,6 @@ def split_piece(structure: Structure, piece: Piece) -> tuple[Part, ...] | str:
 
 def _call_of(piece: Piece, offsets: list[tuple[int, ...]], dtype: Any) -> StencilCall:
     return StencilCall(piece.box.shape, np.dtype(dtype).str, tuple(offsets))
-
-
-@lru_cache(maxsize=256)
-def weights_vary(rule: Traced) -> bool:
-    """Whether the weights of an affine rule depend on the point; what it adds beside them may."""
-    return rule.weights_depend_on(lambda operand: isinstance(operand, ProfileRead))
 
 
 def stencil_calls(structure: Structure) -> tuple[dict[StencilCall, list[Piece]], dict[str, str]]:

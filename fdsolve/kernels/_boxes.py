@@ -139,17 +139,16 @@ def _sum_of_large(placed: Sequence[Placed], shape: tuple[int, ...], dtype: Any, 
     for _, box in placed:
         core = core.intersect(box)
     cut = len(placed) > 1 and 2 * core.size > whole.size
+    parts = _parts_around(core, [box for _, box in placed], whole) if cut else [whole] * bool(placed)
     if cut and weighed:
-        *around, core = _parts_around(core, [box for _, box in placed], whole)
+        *parts, core = parts
         sides = zip(core.start, core.stop, shape, strict=True)
         total = lax.pad(_sum_within(placed, core), jnp.zeros((), dtype), [(a, n - b, 0) for a, b, n in sides])
-        for part in around:
-            total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)
-        return total
-    some = placed[0][0][(0,) * len(shape)] if cut else jnp.zeros((), dtype)
-    total = jnp.broadcast_to(some, shape)
-    total = lax.optimization_barrier(total) if cut else total
-    for part in _parts_around(core, [box for _, box in placed], whole) if cut else (whole,) if placed else ():
+    else:
+        some = placed[0][0][(0,) * len(shape)] if cut else jnp.zeros((), dtype)
+        total = jnp.broadcast_to(some, shape)
+        total = lax.optimization_barrier(total) if cut else total
+    for part in parts:
         total = lax.dynamic_update_slice(total, _sum_within(placed, part), part.start)
     return total
 

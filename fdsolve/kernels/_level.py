@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -87,7 +88,7 @@ class Level:
     def _weighs(self, piece: Piece) -> bool:
         """Whether a piece multiplies what it reads of fields by arrays, and by nothing else that changes."""
         rule = self.structure.rules[piece.rule]
-        return rule.affine and rule.weights_depend_on(lambda operand: isinstance(operand, ProfileRead))
+        return rule.affine and weights_vary(rule)
 
     @property
     def _passed_on(self) -> set[tuple[str, int]]:
@@ -178,6 +179,12 @@ def _moved(names: tuple[str, ...], offset: tuple[int, ...], box: Box, axes: tupl
     ranges = {axis: (a, b) for axis, a, b in zip(axes, box.start, box.stop, strict=True)}
     start = tuple(ranges[axis][0] + o for axis, o in zip(names, offset, strict=True))
     return Box(start, tuple(ranges[axis][1] + o for axis, o in zip(names, offset, strict=True)))
+
+
+@lru_cache(maxsize=256)
+def weights_vary(rule: Traced) -> bool:
+    """Whether the weights of an affine rule depend on the point; what it adds beside them may."""
+    return rule.weights_depend_on(lambda operand: isinstance(operand, ProfileRead))
 
 
 def take_box(array: jax.Array, origin: tuple[int, ...], box: Box) -> jax.Array:

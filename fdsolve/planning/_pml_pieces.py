@@ -80,6 +80,7 @@ def _find_boxes(book: Any, pieces: Sequence[Any]) -> dict[str, Box]:
             memory = book.memories.by_name.get(read.field)
             if memory is None:
                 continue
+            # As far before the layer as its rules begin (reach + 1), and as these read on from there.
             before_layer = 2 * (1 + max(abs(r.offset[memory.layer.side.axis]) for r in book.rules[rule].reads))
             wanted = memory.layer.clip(box.shift(read.offset), memory.layout, before_layer)
             if wanted.empty:

@@ -106,8 +106,7 @@ def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested, 
         expected = np.zeros((*front, *shape))
         for value, box in zip(values, boxes, strict=True):
             expected[(slice(None),) * lead + tuple(map(slice, box.start, box.stop))] += value
-        given = dict(boxes=tuple(boxes), shape=(*front, *shape), lead=lead, nested=nested)
-        given |= dict(weighed=seed > 1)
+        given = dict(boxes=tuple(boxes), shape=(*front, *shape), lead=lead, nested=nested, weighed=seed > 1)
         for run in (_boxes._run_join, _boxes._join_on_cpu):
             found = run(*map(jnp.asarray, values), **given)
             assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

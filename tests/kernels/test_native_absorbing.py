@@ -114,7 +114,7 @@ def test_gradients_are_generated(case: str, monkeypatch: pytest.MonkeyPatch) -> 
     u, _ = CASES[case]
     c = jnp.full([u.grid.space_axis(name).num for name in u.grid.space], 0.9)
     last = _both(u, None, "native", fd.final())
-    jax.jit(jax.grad(lambda c: jnp.sum(last(c) ** 2))).lower(c)
+    assert "fdsolve_" in jax.jit(jax.grad(lambda c: jnp.sum(last(c) ** 2))).lower(c).as_text()
 
 
 def test_layers_that_few_of_the_tiles_have() -> None:
