@@ -2,6 +2,7 @@
 
 from . import traces as traces
 from ._base import AbstractAdjoint as AbstractAdjoint
+from ._base import AbstractRepeated as AbstractRepeated
 from ._base import Quick as Quick
 from ._base import Rooms as Rooms
 from ._base import Step as Step

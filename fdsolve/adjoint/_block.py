@@ -10,6 +10,7 @@ from jax import lax
 
 from .._tangents import replaced
 from ._base import March, Quick, Rooms, Step, split
+from ._peak import inputs_read
 from ._storage import Device
 
 LONGEST, MOST_PIECES = 10, 100
@@ -81,8 +82,8 @@ class Block:
 
         return reverse
 
-    def looped(self) -> Back:
-        """Back through steps of which all states stand in a buffer.
+    def looped(self, read: Sequence[int]) -> Back:
+        """Back through steps of whose states a buffer holds the leaves that are `read`.
 
         Where the march has rooms, the state before a step is taken out of the buffer before its turn: loops that look
         into a buffer at a place not known before, XLA on a CPU computes one entry at a time.
@@ -90,25 +91,39 @@ class Block:
         rooms, places = rooms_of(self.quick), Device()
 
         def reverse(state: Any, level: Any, steps: Any, buffer: Any, back: Any, sums: Any) -> Any:
-            given = self.step, rooms or Rooms(), self.consts
-            state, buffer = _march_keeping(*given, state, level, steps, buffer)
+            leaves, form = jax.tree.flatten(state)
+            last, buffer = _march_keeping(self.step, rooms or Rooms(), self.consts, read, state, level, steps, buffer)
+
+            def pull(here: Any, number: Any, back: Any, sums: Any) -> Any:
+                return self._pull(self.step, form.unflatten(replaced(leaves, read, here)), number, back, sums)
 
             def across(i: Any, held: Any) -> Any:
                 k = steps - 1 - i
-                return self._pull(self.step, places.get(buffer, k, state)[1], level + k, *held)
+                return pull(places.get(buffer, k, ())[1], level + k, *held)
 
             def ahead(i: Any, held: Any) -> Any:
                 k, (here, *others) = jnp.asarray(steps - 1 - i, level.dtype), held
-                found = self._pull(self.step, here, level + k, *others)
+                found = pull(here, level + k, *others)
                 before = jnp.maximum(k - 1, 0) + none_after(found, k.dtype)
                 return places.get(buffer, before, here)[1], *found
 
             if rooms is None:
                 return (buffer, *lax.fori_loop(*_from_none(steps), across, (back, sums)))
-            _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (rooms.close(state), back, sums))
+            _, back, sums = lax.fori_loop(*_from_none(steps), ahead, (last, back, sums))
             return buffer, back, sums
 
         return reverse
+
+    def read_of(self, state: Any, level: Any) -> list[int]:
+        """The leaves of the state before a step that cotangents which go back through the step depend on."""
+        leaves, form = jax.tree.flatten(state)
+        given = [jax.tree.leaves(self.consts)[k] for k in self.of_consts]
+
+        def pull(held: list[Any], *others: Any) -> Any:
+            return self._pull(self.step, form.unflatten(held), *others)
+
+        found = jax.make_jaxpr(pull)(leaves, level, split(state)[0], given)
+        return [k for k, here in enumerate(inputs_read(found.jaxpr)[: len(leaves)]) if here]
 
     def _pull(self, march: Callable[..., Any], state: Any, level: Any, back: Any, sums: Any) -> tuple[Any, Any]:
         """The cotangents before a march of (constants, state, level) that comes from this state."""
@@ -124,19 +139,24 @@ class Block:
 
 
 def _march_keeping(
-    step: Step, rooms: Rooms, consts: Any, state: Any, level: Any, steps: Any, buffer: Any
+    step: Step, rooms: Rooms, consts: Any, read: Sequence[int], state: Any, level: Any, steps: Any, buffer: Any
 ) -> tuple[Any, Any]:
-    """The state before the last of these steps, with rooms, and the buffer with that before each of them."""
+    """The leaves read of the state before the last of these steps, and the buffer with those before each of them."""
     places = Device()
+
+    def kept(state: Any) -> list[Any]:
+        leaves = jax.tree.leaves(state)
+        return [leaves[k] for k in read]
 
     def along(k: Any, held: Any) -> Any:
         state = step(consts, held[0], level + k)
-        return state, places.put(held[1], k + 1, rooms.close(state))
+        return state, places.put(held[1], k + 1, kept(rooms.close(state)))
 
-    buffer = places.put(buffer, 0, state)
+    buffer = places.put(buffer, 0, kept(state))
     unroll = rooms.turn if isinstance(steps, int) else 1
     first = rooms.open(state, rooms.fresh(state))
-    return lax.fori_loop(*_from_none(steps - 1), along, (first, buffer), unroll=unroll)
+    state, buffer = lax.fori_loop(*_from_none(steps - 1), along, (first, buffer), unroll=unroll)
+    return kept(rooms.close(state)), buffer
 
 
 def _from_none(count: Any) -> tuple[Any, Any]:

@@ -79,6 +79,12 @@ def peak_bytes(program: jex.Jaxpr) -> int:
     return most
 
 
+def inputs_read(program: jex.Jaxpr) -> list[bool]:
+    """Which of its inputs what a program gives depends on."""
+    read = {*_variables(program.outvars), *(one for made in _needed(program) for one in _variables(made.invars))}
+    return [one in read for one in program.invars]
+
+
 def _needed(program: jex.Jaxpr) -> Iterator[jex.JaxprEqn]:
     """The equations that what a program gives depends on, in their order."""
     wanted, found = set(_variables(program.outvars)), []

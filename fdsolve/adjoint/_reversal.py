@@ -172,7 +172,7 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
 def _way_back(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> tuple[bool, Callable[[Any], Back], Any]:
     """Whether the steps of a block have to be known before it is compiled, how cotangents go back through so many, and
     the arrays that this takes along."""
-    consts, carry, _ = task.form.unflatten(list(own))
+    consts, carry, start = task.form.unflatten(list(own))
     block, cut, rooms = Block(task.step, task.quick, consts, of_consts), task.cut, rooms_of(task.quick)
     if task.unrolled:
         assert rooms is not None
@@ -180,7 +180,9 @@ def _way_back(task: Reversal, own: Sequence[Any], of_consts: Sequence[int]) -> t
         return True, block.unrolled, form.unflatten(fresh_arrays(leaves, jax.tree.leaves(carry)[0], blank=True))
     if pulls_whole_blocks(task, own, of_consts):
         return True, partial(block.whole, near=task.near), ()
-    return False, lambda _: block.looped(), make_room(carry, cut.block) if cut.block > 1 else ()
+    read = block.read_of(carry, start)
+    leaves = jax.tree.leaves(carry)
+    return False, lambda _: block.looped(read), make_room([leaves[k] for k in read], cut.block)
 
 
 def plain_march(step: Step) -> March:

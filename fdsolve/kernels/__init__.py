@@ -2,7 +2,6 @@
 
 from ._axis_scan import is_plain as is_plain
 from ._axis_scan import scan_axis as scan_axis
-from ._boxes import SMALL as SMALL
 from ._boxes import cut_boxes as cut_boxes
 from ._boxes import join_boxes as join_boxes
 from ._boxes import put_boxes as put_boxes

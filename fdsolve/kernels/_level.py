@@ -20,14 +20,23 @@ Taken = tuple[Any, jax.Array, tuple[int, ...], Box]
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """The arrays of a run: profiles and whole arrays by name, and the constants of each rule."""
+    """The arrays of a run: profiles and whole arrays by name, and the constants of each rule.
+
+    `cuts` holds boxes of profiles that were cut out before all steps, by name and where they are read.
+    """
 
     profiles: Mapping[str, jax.Array]
     wholes: Mapping[str, jax.Array]
     consts: Sequence[tuple[jax.Array, ...]]
+    cuts: Mapping[tuple[str, Box], jax.Array] = field(default_factory=dict)
+
+    def with_cuts(self, structure: Structure, pieces: Sequence[Piece], axes: tuple[str, ...]) -> "Arrays":
+        """The arrays with what pieces read of profiles cut out: what comes back to it in each step is summed up box by
+        box, and put together once."""
+        return replace(self, cuts=Level(structure, self, {}, {}, 0, 1.0, None).with_profiles_cut(pieces, axes).cuts)
 
 
-jax.tree_util.register_dataclass(Arrays, data_fields=["profiles", "wholes", "consts"], meta_fields=[])
+jax.tree_util.register_dataclass(Arrays, data_fields=["profiles", "wholes", "consts", "cuts"], meta_fields=[])
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +68,12 @@ class Level:
         Slices of an array, one by one, transpose to as many sums over all of it. A level that the next one keeps is
         itself among them: what comes back to it is added where the others are.
         """
-        return self._with_cut((piece, one) for piece in pieces for one in self._reads_before(piece, axes))
+        level = self.with_profiles_cut(pieces, axes)
+        return level._with_cut((piece, one) for piece in pieces for one in self._reads_before(piece))
+
+    def with_profiles_cut(self, pieces: Sequence[Piece], axes: tuple[str, ...]) -> "Level":
+        """The level with what pieces read of profiles that do not change in time cut out together."""
+        return self._with_cut((piece, one) for piece in pieces for one in self._profiles_read(piece, axes))
 
     def with_cuts_now(self, names: Collection[str], pieces: Sequence[Piece]) -> "Level":
         """The level with what pieces read of some fields at the level itself cut out together: of these, nothing
@@ -117,15 +131,17 @@ class Level:
         origin = self.structure.array(read.field).origin
         return (read.field, read.level), self._array_of(read), origin, piece.box.shift(read.offset)
 
-    def _reads_before(self, piece: Piece, axes: tuple[str, ...]) -> Iterator[Taken]:
-        """What a piece reads of fields at levels before, and of profiles that do not change in time."""
-        structure = self.structure
+    def _reads_before(self, piece: Piece) -> Iterator[Taken]:
+        """What a piece reads of fields at levels before."""
+        reads = (one for one in self._operands_of(piece) if isinstance(one, StateRead) and one.level < 0)
+        yield from (self._taken(one, piece) for one in reads)
+
+    def _profiles_read(self, piece: Piece, axes: tuple[str, ...]) -> Iterator[Taken]:
+        """What a piece reads of profiles that do not change in time."""
         for operand in self._operands_of(piece):
-            if isinstance(operand, StateRead) and operand.level < 0:
-                yield self._taken(operand, piece)
-            elif isinstance(operand, ProfileRead) and structure.time_axis not in operand.axes:
+            if isinstance(operand, ProfileRead) and self.structure.time_axis not in operand.axes:
                 at = _moved(operand.axes, operand.offset, piece.box, axes)
-                yield operand.name, self.arrays.profiles[operand.name], structure.extent(operand.name).origin, at
+                yield operand.name, self.arrays.profiles[operand.name], self.structure.extent(operand.name).origin, at
 
     def _array_of(self, read: StateRead) -> jax.Array:
         return self.current[read.field] if read.level == 0 else self.older[read.field][-read.level - 1]

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import SMALL, Level, evaluate, place, put_boxes, solve_recurrence, sweep, sweep_points, write
+from ..kernels import Level, evaluate, place, put_boxes, solve_recurrence, sweep, sweep_points, write
 from ..planning import Array, Parallel, PhaseStructure, Piece, Solve, Stage, Structure, Sweep
 from ..region import Box
 from ..schemes import Walls
@@ -79,11 +78,11 @@ def _pieces_at_once(stage: Stage | list[Piece]) -> list[Piece]:
 
 
 def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list[Piece]]:
-    """The stages; small boxes of one field that come one after the other, apart from each other, none of which reads
-    another, are one: each by itself would cost a gradient a copy of the field's array."""
+    """The stages; boxes of one field that come one after the other, apart from each other, none of which reads another,
+    are one: each by itself would cost a gradient a copy of the field's array."""
     found: list[Stage | list[Piece]] = []
     for stage in stages:
-        if not isinstance(stage, Parallel) or not _is_small(structure, stage.piece):
+        if not isinstance(stage, Parallel) or not _sets_box(stage.piece):
             found.append(stage)
             continue
         piece, last = stage.piece, found[-1] if found else None
@@ -96,10 +95,9 @@ def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list
     return found
 
 
-def _is_small(structure: Structure, piece: Piece) -> bool:
-    """Whether a piece sets all points of a box that is small beside its array."""
-    whole = piece.mask is None and piece.predicate is None and piece.operation is None and not piece.adds
-    return whole and piece.box.size * SMALL <= prod(structure.array(piece.field).padded_shape)
+def _sets_box(piece: Piece) -> bool:
+    """Whether a piece sets all points of its box by its rule."""
+    return piece.mask is None and piece.predicate is None and piece.operation is None and not piece.adds
 
 
 def _read_now(structure: Structure, piece: Piece) -> list[Box]:

@@ -31,7 +31,9 @@ def make_level(
     systems = systems or {}
     if not phase.rates:
         spare = spares(structure, state.levels)
-        level = Level(structure, arrays, {}, state.levels, number, 1.0, time_of(arrays, number), spare, systems)
+        level = Level(
+            structure, arrays, {}, state.levels, number, 1.0, time_of(arrays, number), spare, systems, cuts=arrays.cuts
+        )
         level = level.with_cuts([stage.piece for stage in phase.stages if isinstance(stage, Parallel)], axes)
         passed = {one.name: level.passed_on(one.name) for one in structure.carried}
         level = complete(structure, phase, level, axes)

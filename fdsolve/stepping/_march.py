@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
 
-from ..adjoint import Quick, Rooms
+from ..adjoint import AbstractRepeated, Quick, Rooms
 from ..kernels import Arrays, Kernel, MarchCall, detect_platform, get, register
-from ..planning import Parallel, Segment, Structure
+from ..planning import Parallel, Piece, Segment, Structure
 from ._hidden import hidden_points
 from ._level import make_level
 from ._logs import Log, solves_of, start_logs
@@ -252,9 +252,14 @@ def _by_adjoint(
         call = _march_call(structure, segment, axes, count)
         return kernel is not None and kernel.jumps and kernel.refusal(call) is None
 
-    quick = Quick(run, by_blocks, near, jumps, _rooms_of(structure, segment, axes))
-    consts, total = (arrays, prepared, tuple(systems.values())), structure.segments[-1].stop
-    adjoint = adjoint_of(structure, segment, axes)
+    rooms, adjoint, total = (
+        _rooms_of(structure, segment, axes),
+        adjoint_of(structure, segment, axes),
+        structure.segments[-1].stop,
+    )
+    if rooms is not None and isinstance(adjoint, AbstractRepeated):
+        arrays = arrays.with_cuts(structure, _pieces_of(structure, segment), axes)
+    quick, consts = Quick(run, by_blocks, near, jumps, rooms), (arrays, prepared, tuple(systems.values()))
 
     def march(carry: Carry, start: Any, count: int) -> Carry:
         own = adjoint if 2 * count > total else adjoint.repeated()
@@ -264,6 +269,11 @@ def _by_adjoint(
         return march, None
     one = adjoint.repeated()
     return march, Leap(consts, lambda own, carry, start, count: one.march(step, own, carry, start, count, quick))
+
+
+def _pieces_of(structure: Structure, segment: Segment) -> list[Piece]:
+    stages = (stage for number in set(segment.phases) for stage in structure.phases[number].stages)
+    return [stage.piece for stage in stages if isinstance(stage, Parallel)]
 
 
 def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> Rooms | None:

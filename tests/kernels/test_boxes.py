@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fdsolve.kernels import _boxes, cut_boxes, join_boxes, put_boxes
+from fdsolve.kernels import _box_sums, cut_boxes, join_boxes, put_boxes
 from fdsolve.region import Box
 
 OVERLAPPING = (Box((0, 1), (3, 3)), Box((2, 0), (5, 2)))
@@ -96,9 +96,9 @@ def random_boxes(shape, rng):
 @pytest.mark.parametrize("shape", [(40,), (6, 5), (24, 150), (150, 9), (7, 8, 40)], ids=str)
 def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested, split, monkeypatch):
     if split:
-        monkeypatch.setattr(_boxes, "SPLIT", 1)
+        monkeypatch.setattr(_box_sums, "SPLIT", 1)
     for seed in range(4):
-        monkeypatch.setattr(_boxes, "NEAR", (256, 8)[seed % 2])
+        monkeypatch.setattr(_box_sums, "NEAR", (256, 8)[seed % 2])
         rng = np.random.default_rng(seed)
         boxes, front = random_boxes(shape, rng), (3,) * lead
         boxes += [Box((0,) * len(shape), shape)] * split
@@ -107,7 +107,7 @@ def test_boxes_of_all_kinds_are_added_up_on_every_platform(shape, lead, nested, 
         for value, box in zip(values, boxes, strict=True):
             expected[(slice(None),) * lead + tuple(map(slice, box.start, box.stop))] += value
         given = dict(boxes=tuple(boxes), shape=(*front, *shape), lead=lead, nested=nested, weighed=seed > 1)
-        for run in (_boxes._run_join, _boxes._join_on_cpu):
+        for run in (_box_sums.join_in_one_loop, _box_sums.join_on_cpu):
             found = run(*map(jnp.asarray, values), **given)
             assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
@@ -135,6 +135,23 @@ def compiled_join(boxes, shape):
     return jax.jit(run).lower(whole, whole, kept).compile().as_text()
 
 
+@pytest.mark.parametrize("weighed", [False, True])
+def test_what_lies_along_the_walls_is_put_with_what_large_boxes_give_there(weighed):
+    """No loop over all entries adds values to a few columns."""
+    inner = Box((2, 2), (62, 62))
+    moved = [inner.shift(by) for by in ((0, -1), (0, 1), (-1, 0), (1, 0))]
+    walls = [Box((2, k), (62, k + 1)) for k in (1, 2, 61, 62)] + [Box((k, 2), (k + 1, 62)) for k in (1, 2, 61, 62)]
+    boxes = [inner, *moved, *walls]
+    given = dict(boxes=tuple(boxes), shape=(64, 64), lead=0, nested=False, weighed=weighed)
+    values = [jax.ShapeDtypeStruct(box.shape, jnp.float32) for box in boxes]
+    program = jax.make_jaxpr(lambda *some: _box_sums.join_on_cpu(*some, **given))(*values)
+    read = {one for made in program.eqns if made.primitive.name == "slice" for one in made.invars}
+    put = [made for made in program.eqns if made.primitive.name == "dynamic_update_slice"]
+    whole = [made for made in put if made.outvars[0].aval.shape == (64, 64) and made.invars[1].aval.size > 1]
+    assert whole
+    assert not [made for made in whole if made.invars[0] in read]
+
+
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA fuses loops on a CPU")
 def test_values_beside_a_corner_take_one_loop():
     found = compiled_join(beside_a_corner(32), (32,) * 3)
@@ -151,7 +168,7 @@ def test_no_loop_over_all_entries_asks_for_every_box():
 
 
 def test_no_part_of_a_large_array_reaches_over_the_edge_of_the_points_own_box(monkeypatch):
-    monkeypatch.setattr(_boxes, "SPLIT", 1)
+    monkeypatch.setattr(_box_sums, "SPLIT", 1)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         shape = tuple(int(rng.integers(9, 30)) for _ in range(int(rng.integers(1, 4))))
@@ -161,7 +178,7 @@ def test_no_part_of_a_large_array_reaches_over_the_edge_of_the_points_own_box(mo
         whole, core = Box((0,) * own.ndim, shape), own
         for box in moved:
             core = core.intersect(box)
-        parts = _boxes._parts_around(core, [*moved, own, whole], whole)
+        parts = _box_sums._parts_around(core, [*moved, own, whole], whole)
         assert sum(part.size for part in parts) == whole.size
         assert all(part.intersect(own) == part or part.intersect(own).empty for part in parts)
 
