@@ -11,13 +11,13 @@ from jax import lax
 from ..region import Box
 
 SMALL = 4
-"""A box is small if it is at most one part in so many of its array."""
+"""Boxes are narrow, and fill enough of what holds them, by this part, one in so many."""
 MANY = 8
 """So many boxes that are no large part of an array are added one by one; fewer in the same loop as large ones."""
 SPLIT = 2**19
 """Entries of an array from which on a pass over all of them is dearer than a few more loops along its edges."""
 NARROW = 32
-"""Columns, of which fewer are added up beside each other."""
+"""Rows or columns, of which fewer are added up beside each other, and put with large boxes at the ends of an axis."""
 NEAR = 256
 """Entries that a loop may ask in vain for each of the boxes that it spares a loop of its own."""
 RECENT = 32
@@ -123,10 +123,10 @@ def _add_each(total: jax.Array, placed: Sequence[Placed], lead: int) -> jax.Arra
 def _sum_of_large(
     large: Sequence[Placed], sides: Sequence[Placed], core: Box, shape: tuple[int, ...], dtype: Any, weighed: bool
 ) -> jax.Array:
-    """An array of zeros with values added, in the parts of it around where all of them lie, and there. What is put into
-    zeros, XLA computes in a loop over all entries that asks of each whether it is there, unless it cannot see them.
-    Where every entry is put, some entry takes the place of zeros: these, an array that loops need not change, XLA would
-    make once and then copy each time.
+    """An array of zeros with the values of large boxes, and of others along its sides, added: in the parts of it around
+    the core, which these others leave free, and there. What is put into zeros, XLA computes in a loop over all entries
+    that asks of each whether it is there, unless it cannot see them. Where every entry is put, some entry takes the
+    place of zeros: these, an array that loops need not change, XLA would make once and then copy each time.
 
     XLA runs a loop that puts values on one core. Where they are `weighed`, so that to compute them is most of it, the
     sum where all lie is padded instead, on all cores; where they are not, the loops that read it would compute it

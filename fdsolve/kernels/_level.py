@@ -1,5 +1,6 @@
 """The values known while one level is computed, and how operands are taken from them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -32,8 +33,12 @@ class Arrays:
 
     def with_cuts(self, structure: Structure, pieces: Sequence[Piece], axes: tuple[str, ...]) -> "Arrays":
         """The arrays with what pieces read of profiles cut out: what comes back to it in each step is summed up box by
-        box, and put together once."""
-        return replace(self, cuts=Level(structure, self, {}, {}, 0, 1.0, None).with_profiles_cut(pieces, axes).cuts)
+        box, and put together once. Where boxes overlap, so that they hold more than the profile, they are not."""
+        cuts = Level(structure, self, {}, {}, 0, 1.0, None).with_profiles_cut(pieces, axes).cuts
+        held = Counter[str]()
+        for (name, _), cut in cuts.items():
+            held[name] += cut.size
+        return replace(self, cuts={key: cut for key, cut in cuts.items() if held[key[0]] <= self.profiles[key[0]].size})
 
 
 jax.tree_util.register_dataclass(Arrays, data_fields=["profiles", "wholes", "consts", "cuts"], meta_fields=[])

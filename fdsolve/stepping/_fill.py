@@ -79,7 +79,7 @@ def _pieces_at_once(stage: Stage | list[Piece]) -> list[Piece]:
 
 def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list[Piece]]:
     """The stages; boxes of one field that come one after the other, apart from each other, none of which reads another,
-    are one: each by itself would cost a gradient a copy of the field's array."""
+    are one: each by itself would cost a gradient a copy of the field's array, with zeros where it stands."""
     found: list[Stage | list[Piece]] = []
     for stage in stages:
         if not isinstance(stage, Parallel) or not _sets_box(stage.piece):

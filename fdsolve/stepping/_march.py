@@ -252,11 +252,8 @@ def _by_adjoint(
         call = _march_call(structure, segment, axes, count)
         return kernel is not None and kernel.jumps and kernel.refusal(call) is None
 
-    rooms, adjoint, total = (
-        _rooms_of(structure, segment, axes),
-        adjoint_of(structure, segment, axes),
-        structure.segments[-1].stop,
-    )
+    adjoint, total = adjoint_of(structure, segment, axes), structure.segments[-1].stop
+    rooms = _rooms_of(structure, segment, axes)
     if rooms is not None and isinstance(adjoint, AbstractRepeated):
         arrays = arrays.with_cuts(structure, _pieces_of(structure, segment), axes)
     quick, consts = Quick(run, by_blocks, near, jumps, rooms), (arrays, prepared, tuple(systems.values()))
@@ -272,6 +269,7 @@ def _by_adjoint(
 
 
 def _pieces_of(structure: Structure, segment: Segment) -> list[Piece]:
+    """The pieces of a segment that are evaluated at all their points at once."""
     stages = (stage for number in set(segment.phases) for stage in structure.phases[number].stages)
     return [stage.piece for stage in stages if isinstance(stage, Parallel)]
 
