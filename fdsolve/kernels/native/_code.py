@@ -11,6 +11,8 @@ from ._scalar import BOOL, I32, I64
 
 POINTER = ir.PointerType()
 VOID = ir.VoidType()
+STACK = 64
+"""Bytes, of which the stack's addresses are a multiple: as many as the widest vector has."""
 Number = Any
 """An i64 value, or an int known when the code is generated."""
 
@@ -143,8 +145,11 @@ class Code:
         return self.builder.call(function, values)
 
     def table(self, entries: Number) -> Any:
-        """The address of a table of i64 entries on the stack."""
-        return self.builder.ptrtoint(self.builder.alloca(I64, self.value(entries)), I64)
+        """The address of a table of i64 entries on the stack, which stays aligned for vectors: where a function has
+        many arguments, LLVM stores several at once, and takes the stack to be as it was when the function began."""
+        table = self.builder.alloca(I64, self.value(entries))
+        table.align = STACK
+        return self.builder.ptrtoint(table, I64)
 
     @contextmanager
     def loop(self, start: Number, stop: Number, vectorised: bool = False, whole: bool = False) -> Iterator[Any]:
