@@ -27,8 +27,9 @@ from ._layout import (
     Slots,
 )
 from ._operands import LEVELS as LEVEL_AXIS
-from ._rows import ProfileRow, Row, RowRead, Source
+from ._rows import Row
 from ._scalar import I64
+from ._sources import ProfileRow, RowRead, Source
 
 _BIAS, _ALL = 2**20, 2**31 - 1
 """Added to the number of a row before it is counted round; as many rows as are never counted round."""
@@ -110,7 +111,6 @@ class Addresses:
         self.entry = 8 * (4 + layout.rank - 1)
         self.tables: dict[str, Number] = {}
         count = code.add(self.levels, self.most_kept)
-        inner, pitch = layout.inner_pitches(), layout.ring_pitch()
         halo = code.add(code.mul(self.levels, self.schedule.rows.growth), layout.halo(0))
         beside = code.add(
             code.load(self.control, HALOS),
@@ -148,10 +148,10 @@ class Addresses:
             if left:
                 at = self._leave_rings(one.name, table, at)
                 continue
-            rows = self.schedule.rings[one.name]
+            rows, pitch = self.schedule.rings[one.name], layout.ring_pitch(one.name)
             with code.loop(1, code.add(self.levels, 1)) as level:
-                base = self._aligned(code.add(at, code.mul(code.sub(level, 1), code.mul(rows, pitch))))
-                self._put(table, level, (base, base, base), rows, (pitch, *inner))
+                base = self._aligned(one.name, code.add(at, code.mul(code.sub(level, 1), code.mul(rows, pitch))))
+                self._put(table, level, (base, base, base), rows, (pitch, *layout.inner_pitches(one.name)))
                 if one.name in self.written:
                     with code.when(self._is_stored(one.name, level)):
                         base = code.add(self._stored(one.name, level), start)
@@ -173,23 +173,23 @@ class Addresses:
     def _leave_rings(self, name: str, table: Number, at: Number) -> Number:
         """The entries of levels that a pull reads, the first one last: its ring has most rows; the address behind."""
         code, layout, free = self.code, self.layout, self.code.table(1)
-        rows, fall, pitch = code.load(self.control, ROWS), code.load(self.control, FALL), layout.ring_pitch()
+        rows, fall, pitch = code.load(self.control, ROWS), code.load(self.control, FALL), layout.ring_pitch(name)
         code.store(at, free)
         with code.loop(1, code.add(self.levels, 1)) as level:
             least = code.most(code.sub(rows, code.mul(code.sub(level, 1), fall)), self.schedule.rings[name])
             count, at = code.power_of_two(least) if layout.rank == 2 else least, code.load(free)
-            base = self._aligned(at)
-            self._put(table, level, (base, base, base), count, (pitch, *layout.inner_pitches()))
+            base = self._aligned(name, at)
+            self._put(table, level, (base, base, base), count, (pitch, *layout.inner_pitches(name)))
             code.store(code.add(at, code.mul(count, pitch)), free)
         return code.load(free)
 
     def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
         """The entries of levels that stand where those `depth` before stood; the first address beside them."""
-        code, layout, table, pitch = self.code, self.layout, self.tables[name], self.layout.ring_pitch()
+        code, layout, table, pitch = self.code, self.layout, self.tables[name], self.layout.ring_pitch(name)
         for behind in range(self.kept.get(name, 0), depth):
             first = code.sub(self.rows_here.start, halo)
-            base = self._aligned(code.sub(at, code.mul(first, pitch)))
-            self._put(table, -behind, (base, base, base), None, (pitch, *layout.inner_pitches()))
+            base = self._aligned(name, code.sub(at, code.mul(first, pitch)))
+            self._put(table, -behind, (base, base, base), None, (pitch, *layout.inner_pitches(name)))
             at = code.add(at, code.mul(code.add(code.sub(self.rows_here.stop, first), halo), pitch))
         with code.loop(1, code.add(self.levels, 1)) as level:
             old, new = self._entry(table, code.sub(level, depth)), self._entry(table, level)
@@ -197,13 +197,12 @@ class Addresses:
                 code.store(code.load(old, k), new, k)
         return at
 
-    def _aligned(self, base: Number) -> Number:
-        """The address of index 0 of a ring, such that where most operations start is aligned."""
-        layout = self.layout
-        low = layout.low(layout.rank - 1)
-        at = self.code.add(base, -layout.item * (layout.alignment() - low) % LINE - layout.item * low)
-        for axis, pitch in enumerate(layout.inner_pitches(), start=1):
-            at = self.code.add(at, -layout.low(axis) * pitch)
+    def _aligned(self, name: str, base: Number) -> Number:
+        """The address of index 0 of an array's ring, such that where most operations start is aligned."""
+        layout, lower = self.layout, self.program.array(name).lower
+        at = self.code.add(base, -layout.item * (layout.alignment() + lower[-1]) % LINE + layout.item * lower[-1])
+        for axis, pitch in enumerate(layout.inner_pitches(name), start=1):
+            at = self.code.add(at, lower[axis] * pitch)
         return at
 
     def _put(

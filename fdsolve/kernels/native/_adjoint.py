@@ -11,6 +11,7 @@ rule is linear in it too, at the points that are read (see _slopes).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ...planning import Array
@@ -18,6 +19,7 @@ from ...region import Box, Boxes
 from ...stencil import ProfileRead, StateRead, WholeRead
 from ._bundles import cut_for_bundles, split_for_bundles
 from ._cells import MAX_CELLS, Cell, Changed, Cutter, Term, merged, ordered, split_around
+from ._joined import joined
 from ._linear import check_affine
 from ._older import without_copies
 from ._operands import Levels
@@ -111,17 +113,18 @@ class _Transpose:
         }
         parts = [
             (one, cell)
-            for one in self.source.arrays
-            for cell in self.cutter.cells(one, terms.readers(one, 0), changed)
+            for one, cells in self._completing(changed)
+            for cell in cells
             if cell.terms or one.name not in self.kept
         ]
         before = list(self._before(changed))
         _check_number(len(parts) + sum(len(cells) for _, _, cells in before))
-        completing = [self._completed(one, cell) for one, cell in parts]
+        completing = [made for one, cell in parts for made in self._completed(one, cell)]
         state, operations = [array for array, _, _ in before], []
         for array, start, cells in before:
-            made = (terms.operation(array.name, cell, None if cell.added else start) for cell in cells)
-            operations += [replace(one, adds=cell.added) for one, cell in zip(made, cells, strict=True)]
+            for cell in cells:
+                made = terms.operations(array.name, cell, None if cell.added else start)
+                operations += [replace(one, adds=cell.added) for one in made]
         products = [one for number in terms.shared for one in self._products(number, changed)]
         if terms.moving or terms.beside or len(self.axes) < 3:  # else planes may be cut into blocks, in place
             fewer = without_copies(operations, state, self.axes)
@@ -146,10 +149,32 @@ class _Transpose:
         program = Program(tuple(arrays), tuple(kept), tuple(operations), self.source.wraps, (), -1)
         return Pulled(program, tuple(sums), terms.values.levels, self._forth())
 
-    def _completed(self, one: Array, cell: Cell) -> Operation:
+    def _completing(self, changed: Changed) -> list[tuple[Array, list[Cell]]]:
+        """The cells in which what is read at its own level is added up, of each array; those whose cells may come to
+        read each other at a level are not joined."""
+        arrays = {one.name: one for one in self.source.arrays}
+        found = {name: self.cutter.cells(one, self.terms.readers(one, 0), changed) for name, one in arrays.items()}
+        reads = {name: self._read_now(cells, changed) for name, cells in found.items()}
+        for _ in reads:  # what is read by what is read, and so on
+            reads = {name: read.union(*(reads[one] for one in read)) for name, read in reads.items()}
+        apart = {name: cells if name in reads[name] else self._joined(f"{name} adjoint", cells)
+                 for name, cells in found.items()}  # fmt: skip
+        return [(arrays[name], cells) for name, cells in apart.items()]
+
+    def _read_now(self, cells: Sequence[Cell], changed: Changed) -> set[str]:
+        """The arrays whose completed cotangents cells read, perhaps in a product."""
+        terms = {term for cell in cells for term in cell.terms}
+        found = set()
+        for term in terms:
+            name = self.source.operations[term.operation].array
+            if term.complete or name not in self.kept or (self.terms.shares(term) and changed[name]):
+                found.add(name)
+        return found
+
+    def _completed(self, one: Array, cell: Cell) -> list[Operation]:
         """What a level's cotangent is at a cell, with what is read at its own level."""
         start = StateRead(adjoint_names(one.name, 1)[0], -1, self.here) if one.name in self.kept else None
-        return self.terms.operation(f"{one.name} adjoint", cell, start)
+        return self.terms.operations(f"{one.name} adjoint", cell, start)
 
     def _before(self, changed: Changed) -> Iterator[tuple[Array, StateRead | None, list[Cell]]]:
         """The arrays of cotangents of kept levels; what stands there already; and the cells of those of the level
@@ -163,23 +188,35 @@ class _Transpose:
     def _while_read(self, operations: Sequence[Operation]) -> list[Operation]:
         """The operations; those that give what nothing reads at a further level, as cotangents where fields are set to
         what does not move, are done at the last level of a pass alone."""
-        boxes: dict[str, list[Box]] = {adjoint_names(one.name, 1)[0]: [] for one, _ in self.source.state}
-        for number, one in enumerate(self.source.operations):
-            name = adjoint_names(one.array, 1)[0]
-            if name in boxes and self.terms.gives(number):
-                boxes[name].append(one.box)
         found = []
         for one in operations:
-            read = one.at is not At.EVERY or one.array not in boxes or any(map(one.box.meets, boxes[one.array]))
+            read = one.at is not At.EVERY or self._is_read(one.array, one.box)
             found.append(one if read else replace(one, at=At.LAST))
         return found
+
+    def _is_read(self, name: str, box: Box) -> bool:
+        """Whether any of what an array holds in a box after a level is read at a further one."""
+        return name not in self._giving or self._giving[name].meet(box)
+
+    @cached_property
+    def _giving(self) -> dict[str, Boxes]:
+        """For each array of cotangents of the newest level where operations are that give to what they read."""
+        found: dict[str, list[Box]] = {one.name: [] for one, _ in self.source.state}
+        for number, one in enumerate(self.source.operations):
+            if one.array in found and self.terms.gives(number):
+                found[one.array].append(one.box)
+        return {adjoint_names(name, 1)[0]: Boxes(boxes) for name, boxes in found.items()}
 
     def _cells(self, one: Array, lag: int, changed: Changed) -> list[Cell]:
         """The cells of what entries of an array gave through reads of that lag."""
         terms = self.terms.readers(one, lag)
-        if self.layered and self.cutter.are_many(one, terms, changed):
-            return self.cutter.layers(one, terms, changed, self.terms.same)
-        return self.cutter.cells(one, terms, changed, self.terms.same)
+        layered = self.layered and self.cutter.are_many(one, terms, changed)
+        cells = (self.cutter.layers if layered else self.cutter.cells)(one, terms, changed, self.terms.same)
+        return self._joined(adjoint_names(one.name, lag)[-1], cells)
+
+    def _joined(self, name: str, cells: list[Cell]) -> list[Cell]:
+        """Cells of an array of cotangents joined; what is read at a further level apart from what is not."""
+        return joined(cells, self.terms.same, self.terms.can_vanish, lambda cell: self._is_read(name, cell.box))
 
     def _forth(self) -> Program:
         """The march's program, and the derivatives that it leaves, each where the values are at hand."""

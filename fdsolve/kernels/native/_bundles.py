@@ -10,6 +10,7 @@ from typing import Any
 
 from ...region import Box
 from ...stencil import StateRead
+from ._operands import reading_box
 from ._program import At, Operation, Program
 from ._schedule import Schedule, boxes_meet
 
@@ -17,8 +18,8 @@ Bundle = tuple[int, ...]
 """Numbers of operations on the same rows, in order."""
 MOST_OPERATIONS = 24
 """In a bundle, so that no row function grows without bound."""
-NEAR = 16
-"""Rows from the ends of the first axis that count as at a wall."""
+NEAR = 24
+"""Rows from the ends of the first axis that count as at a wall: those of a layer of ten, and as many as read them."""
 
 
 def cut_for_bundles(operations: Sequence[Operation]) -> list[Operation]:
@@ -84,7 +85,7 @@ def make_bundles(program: Program, schedule: Schedule) -> list[Bundle]:
         for k in range(len(found) - 1, -1, -1):
             before = [other for other in found[k] if _ordered(operations, other, number, program.wraps)]
             fits = keys(found[k][0]) == keys(number) and len(found[k]) < MOST_OPERATIONS
-            if fits and all(_adds_to(operations[number], operations[other]) for other in before):
+            if fits and all(_adds_to(operations[number], operations[other], program.wraps) for other in before):
                 best = k
             if before:
                 break
@@ -112,7 +113,7 @@ def make_runs(
         start, stop = box.start[0], box.stop[0]
         delay = schedule.delays[bundle[0]]
         low, high = stop <= NEAR, start >= size - NEAR
-        if program.wraps or size < 4 * NEAR or not (low or high):
+        if program.wraps or size < 3 * NEAR or not (low or high):
             runs.append(([bundle], None))
             continue
         below, above = (stop + delay, 2**62) if low else (-(2**62), start + delay)
@@ -131,14 +132,21 @@ def _ordered(operations: Sequence[Operation], first: int, second: int, wraps: bo
         return False
     if a.array == b.array and boxes_meet(a.box, b.box, wraps):
         return True
-    return _reads_now(a, b.array) or _reads_now(b, a.array)
+    return _reads_now(a, b, wraps) or _reads_now(b, a, wraps)
 
 
-def _adds_to(second: Operation, first: Operation) -> bool:
+def _adds_to(second: Operation, first: Operation, wraps: bool) -> bool:
     """Whether one operation only adds to what another writes: in a loop of its own, after that."""
-    apart = not _reads_now(first, second.array) and not _reads_now(second, first.array)
+    apart = not _reads_now(first, second, wraps) and not _reads_now(second, first, wraps)
     return second.adds and second.array == first.array and apart
 
 
-def _reads_now(operation: Operation, array: str) -> bool:
-    return any(isinstance(o, StateRead) and o.level == 0 and o.field == array for o in operation.operands)
+def _reads_now(operation: Operation, other: Operation, wraps: bool) -> bool:
+    """Whether an operation reads what another writes at the same level."""
+    return any(
+        isinstance(one, StateRead)
+        and one.level == 0
+        and one.field == other.array
+        and boxes_meet(reading_box(operation.box, one).shift(one.offset), other.box, wraps)
+        for one in operation.operands
+    )

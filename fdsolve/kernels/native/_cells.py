@@ -9,6 +9,7 @@ from typing import Any
 
 from ...planning import Array
 from ...region import Box, Boxes
+from ._operands import Columns, reading_box
 from ._program import Operation, Program, Unserved
 
 MAX_CELLS = 1500
@@ -26,7 +27,8 @@ class Term:
     """What entry y of an array gave to entry y − offset, through one operand of an operation.
 
     `later` are operations that may overwrite there what it wrote, under a mask or predicate; `complete` tells whether
-    the cotangent of what it wrote is one that others of its level add to.
+    the cotangent of what it wrote is one that others of its level add to. It may act in some `columns` of its cell
+    alone.
     """
 
     operation: int
@@ -34,15 +36,18 @@ class Term:
     offset: tuple[int, ...]
     later: tuple[int, ...] = ()
     complete: bool = True
+    columns: Columns = ()
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A box, and the terms that act at all its points; those of a further `layer` are added to those of the first."""
+    """A box, and the terms that act at its points; those of a further `layer` are added to those of the first. It may
+    be made of `parts`, narrower cells."""
 
     box: Box
     terms: tuple[Term, ...]
     layer: int = 0
+    parts: tuple["Cell", ...] = ()
 
     @property
     def added(self) -> bool:
@@ -244,6 +249,8 @@ def ordered(operations: Sequence[Operation]) -> list[Operation]:
 def _reads_of(operation: Operation, other: Operation) -> bool:
     """Whether an operation reads, at its own level, what another one writes."""
     return any(
-        read.level == 0 and read.field == other.array and operation.box.shift(read.offset).meets(other.box)
+        read.level == 0
+        and read.field == other.array
+        and reading_box(operation.box, read).shift(read.offset).meets(other.box)
         for read in operation.reads
     )

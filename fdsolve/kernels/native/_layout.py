@@ -99,6 +99,10 @@ class Slots:
         return np.dtype(self.shared[self.shared_slot(name)][2]).itemsize
 
 
+FEW = 8
+"""The part of all rows, one of so many, below which an array's are few."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """Sizes of a program's arrays and rings in bytes."""
@@ -147,13 +151,22 @@ class Layout:
         """Points along an axis, of the array that has most."""
         return max(one.shape[axis] for one in self.program.arrays)
 
-    def inner_pitches(self) -> tuple[int, ...]:
-        """Bytes from entry to entry of a ring, along the axes from the second to the last but one."""
+    def width(self, name: str, axis: int) -> int:
+        """Entries of an array along an axis."""
+        return self.program.array(name).padded_shape[axis]
+
+    @cached_property
+    def widest(self) -> str:
+        """The array whose rows are longest."""
+        return max((one.name for one in self.program.arrays), key=self.ring_pitch)
+
+    def inner_pitches(self, name: str) -> tuple[int, ...]:
+        """Bytes from entry to entry of an array's ring, along the axes from the second to the last but one."""
         if self.rank == 2:
             return ()
-        found = [_spread(self.item * (self.high(self.rank - 1) - self.low(self.rank - 1)) + LINE, LINE)]
+        found = [_spread(self.item * self.width(name, self.rank - 1) + LINE, LINE)]
         for axis in range(self.rank - 2, 1, -1):
-            found.insert(0, found[0] * (self.high(axis) - self.low(axis)))
+            found.insert(0, found[0] * self.width(name, axis))
         return tuple(found)
 
     def halo(self, levels: Number) -> Number:
@@ -167,8 +180,16 @@ class Layout:
 
     def ring_bytes(self, levels: int) -> int:
         """Bytes of the rings of a tile."""
-        rows = sum(self.schedule.rings.values())
-        return rows * self.ring_pitch() * levels + 2 * APART
+        return sum(rows * self.ring_pitch(name) for name, rows in self.schedule.rings.items()) * levels + 2 * APART
+
+    def used_bytes(self, levels: int) -> int:
+        """The same of those that most of a tile's rows use."""
+        used = ((name, rows) for name, rows in self.schedule.rings.items() if not self.is_beside_wall(name))
+        return sum(rows * self.ring_pitch(name) for name, rows in used) * levels + 2 * APART
+
+    def is_beside_wall(self, name: str) -> bool:
+        """Whether an array has few rows, beside a wall."""
+        return FEW * self.program.array(name).padded_shape[0] < self.size(0)
 
     def beside_bytes(self, levels: int, parts: int) -> int:
         """Bytes of the levels of a tile that stand beside the state's own arrays; none where there are no blocks."""
@@ -176,9 +197,9 @@ class Layout:
         if blocks is None:
             return 0
         kept = {one.name: kept for one, kept in self.program.state}
-        count = sum(depth - kept.get(name, 0) for name, depth in blocks.depths.items())
         rows = -(-self.size(0) // parts) + self.high(0) - self.low(0) - self.size(0) + 2 * self.halo(levels)
-        return count * (rows * self.ring_pitch() + 2 * APART)
+        counts = {name: depth - kept.get(name, 0) for name, depth in blocks.depths.items()}
+        return sum(count * (rows * self.ring_pitch(name) + 2 * APART) for name, count in counts.items())
 
     def block_bytes(self, levels: int, width: int) -> int:
         """Bytes that the wavefront of a block has in use: of all arrays the rows of both axes from the newest to the
@@ -187,19 +208,20 @@ class Layout:
         assert blocks is not None
         planes = (levels + 1) * self.schedule.skew + max(self.schedule.delays) + 1
         rows = (levels + 1) * blocks.skew + max(blocks.delays) + width
-        return (sum(blocks.depths.values()) + 1) * planes * min(rows, self.size(1)) * self.inner_pitches()[0]
+        each = sum(depth * self.inner_pitches(name)[0] for name, depth in blocks.depths.items())
+        return (each + self.inner_pitches(self.widest)[0]) * planes * min(rows, self.size(1))
 
-    def ring_pitch(self) -> int:
-        """Bytes from row to row of a ring."""
-        inner = self.inner_pitches()
+    def ring_pitch(self, name: str) -> int:
+        """Bytes from row to row of an array's ring."""
+        inner = self.inner_pitches(name)
         if inner:
-            return inner[0] * (self.high(1) - self.low(1)) + APART
-        return _spread(self.item * (self.high(1) - self.low(1)) + LINE)
+            return inner[0] * self.width(name, 1) + APART
+        return _spread(self.item * self.width(name, 1) + LINE)
 
     def row_bytes(self) -> int:
-        """Bytes of cache lines in a row of a ring."""
-        last = self.item * (self.high(self.rank - 1) - self.low(self.rank - 1))
-        return round_up(last, LINE) * prod(self.high(axis) - self.low(axis) for axis in range(1, self.rank - 1))
+        """Bytes of cache lines in a row of the widest ring."""
+        shape = self.program.array(self.widest).padded_shape
+        return round_up(self.item * shape[-1], LINE) * prod(shape[1:-1])
 
     def alignment(self) -> int:
         """The index along the last axis whose entries rings align: that with which rows of the state begin."""

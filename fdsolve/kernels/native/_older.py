@@ -15,7 +15,8 @@ import jax
 
 from ...planning import Array
 from ...stencil import Operand, ProfileRead, StateRead, WholeRead, make_traced
-from ._operands import TIME_BEFORE
+from ._lanes import has_lanes
+from ._operands import TIME_BEFORE, PartRead, are_ragged
 from ._program import At, Operation
 
 LARGE = 4
@@ -28,11 +29,12 @@ def without_copies(operations: Sequence[Operation], state: Sequence[Array], axes
     for one in state:
         writers, reads = [op for op in found if op.array == one.name], _reads_of(one, found)
         apart = any(op.at is not At.EVERY for op in (*writers, *(op for op, _ in reads)))
-        if apart or any(read.level != -1 or any(read.offset) for _, read in reads):
+        if apart or any(read.level != -1 or any(read.offset) or isinstance(read, PartRead) for _, read in reads):
             continue
         for made in writers:
             added = any(op.adds and op.box.meets(made.box) for op in writers)  # then it is not all that is there
-            if not added and _is_copy(made, one, axes):
+            plain = has_lanes(made.rule, axes[-1]) or not any(are_ragged(op.operands) for op, _ in reads)
+            if not added and plain and _is_copy(made, one, axes):
                 found = [new for op in found for new in _reading_older(op, made)]
     return found
 
@@ -51,6 +53,7 @@ def _is_copy(operation: Operation, array: Array, axes: tuple[str, ...]) -> bool:
     reads = operation.reads
     return (
         plain
+        and not are_ragged(operation.operands)
         and LARGE * operation.box.size >= (LARGE - 1) * size
         and len(reads) == 1
         and reads[0].field != operation.array

@@ -1,8 +1,11 @@
-"""Operands that only generated code has: levels kept beside a march, and entries counted round a periodic axis."""
+"""Operands that only generated code has: levels kept beside a march, entries counted round a periodic axis, reads at
+some columns alone."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...stencil import ProfileRead, WholeRead
+from ...region import Box
+from ...stencil import Operand, ProfileRead, StateRead, WholeRead
 
 LEVELS = "kept levels"
 """The axis along which the levels of a march lie; no axis of a grid has a space in its name."""
@@ -15,6 +18,47 @@ class TurnedRead(ProfileRead):
     """An entry that lies so many rows on, counted round a periodic first axis, before its offset is added."""
 
     turn: int = 0
+
+
+Columns = tuple[tuple[int, int], ...]
+"""Where parts of the last axis start and stop."""
+
+
+@dataclass(frozen=True, order=True)
+class PartRead(StateRead):
+    """A read that is made at points in some columns alone; at others it is zero."""
+
+    columns: Columns = ()
+
+
+@dataclass(frozen=True, order=True)
+class PartProfile(TurnedRead):
+    """The same of a profile."""
+
+    columns: Columns = ()
+
+
+def in_columns(operand: Operand, columns: Columns, last: str) -> Operand:
+    """An operand as it is read in some columns alone, if it changes along the `last` axis."""
+    if isinstance(operand, StateRead):
+        return PartRead(operand.field, operand.level, operand.offset, columns)
+    if isinstance(operand, ProfileRead) and operand.axes and operand.axes[-1] == last:
+        turn = operand.turn if isinstance(operand, TurnedRead) else 0
+        return PartProfile(operand.name, operand.axes, operand.offset, turn, columns)
+    return operand
+
+
+def are_ragged(operands: Iterable[Operand]) -> bool:
+    """Whether not all points make all reads."""
+    return any(isinstance(one, PartRead | PartProfile) for one in operands)
+
+
+def reading_box(box: Box, read: StateRead) -> Box:
+    """The points of a box from the first to the last of which make a read."""
+    if not isinstance(read, PartRead):
+        return box
+    start, stop = min(a for a, _ in read.columns), max(b for _, b in read.columns)
+    return Box((*box.start[:-1], max(start, box.start[-1])), (*box.stop[:-1], min(stop, box.stop[-1])))
 
 
 def stack_name(name: str) -> str:

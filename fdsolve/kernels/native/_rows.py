@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from ...region import Box
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead
 from ._bundles import Bundle
 from ._code import POINTER, VOID, Code
-from ._operands import TIME_BEFORE, TurnedRead
+from ._lanes import Lanes
+from ._operands import TIME_BEFORE, TurnedRead, are_ragged
 from ._program import LANES, Operation, Program
 from ._scalar import I64, Scalars, stored_type
 from ._schedule import Schedule
+from ._sources import Entry, ProfileRow, RowRead, Source
 
 MAX_UNROLLED = 8
 """Points; shorter boxes are written out, and inlined where they are alone."""
@@ -25,46 +28,15 @@ _TIMES = ("t", "passed")
 
 
 @dataclass(frozen=True)
-class RowRead:
-    """A row of an array: which, how many levels back, and how it is moved along all axes but the last.
+class Ragged:
+    """How a loop over few points is written of which not all do the same: as so many, vectors of lanes."""
 
-    Even and odd offsets along the last axis have a pointer each. Through one, the compiler would see that an entry was
-    read one turn before, and shuffle registers instead of reading it again, which is slower.
-    """
-
-    array: str
-    lag: int
-    moved: tuple[int, ...]
-    odd: bool = False
+    width: int
 
 
-@dataclass(frozen=True)
-class ProfileRow:
-    """A row of a profile, or its one entry there where it does not run along the last axis.
-
-    `turn`: how many rows further on, counted round a periodic first axis, before it is moved. `odd`: as for rows of
-    arrays.
-    """
-
-    name: str
-    axes: tuple[str, ...]
-    moved: tuple[int, ...]
-    along: bool
-    turn: int = 0
-    odd: bool = False
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One number: a parameter, a constant ("rule 3 0"), the time of the level or of the one before, or Δt."""
-
-    name: str
-    behind: int = 0
-
-
-Source = RowRead | ProfileRow | Entry
-
-
+Manner = int | tuple[int, ...] | Ragged
+"""How a loop is written: so many points written out; ragged ones; or in blocks, the last of which lies over the one
+before, or where a point must not be computed twice, is followed by shorter ones, of these lengths."""
 Span = tuple[int, int]
 """Where a loop along the last axis starts and stops."""
 
@@ -122,15 +94,15 @@ class RowWriter:
         self.fewest, self.phase = fewest, phase
         self.real = np.dtype(operations[0].rule.dtype)
         self.targets = list(dict.fromkeys(one.array for one in operations))
-        groups: dict[tuple[Span, int], list[Operation]] = {}
+        groups: dict[tuple[Span, int, bool], list[Operation]] = {}
         for number, one in enumerate(operations):
             turn = sum(other.array == one.array for other in operations[:number]) if one.adds else 0
-            groups.setdefault(((one.box.start[-1], one.box.stop[-1]), turn), []).append(one)
+            groups.setdefault(((one.box.start[-1], one.box.stop[-1]), turn, are_ragged(one.operands)), []).append(one)
         self.groups = dict(sorted(groups.items(), key=lambda pair: pair[0][1]))  # what adds comes after what it adds to
         self.sources: list[Source] = []
         for one in operations:
             self._collect(one)
-        self.spans: tuple[Span, ...] = tuple(span for span, _ in self.groups)
+        self.spans: tuple[Span, ...] = tuple(span for span, *_ in self.groups)
         self.inlined = inline and len(operations) == 1 and _width(self.spans[0]) <= MAX_UNROLLED
 
     def signature(self) -> Hashable:
@@ -138,14 +110,14 @@ class RowWriter:
         kinds = tuple((type(one), getattr(one, "along", False), np.dtype(self._dtype(one))) for one in self.sources)
         loops = tuple(
             (self._manner(span, group), tuple(self._signature_of(one) for one in group))
-            for (span, _), group in self.groups.items()
+            for (span, *_), group in self.groups.items()
         )
         return kinds, loops, self.inlined
 
     def _signature_of(self, operation: Operation) -> Hashable:
         place = self.sources.index
         reads = tuple(
-            (tuple(place(one) for one in self._sources_of(operation, operand)), _variant(operand))
+            (tuple(place(one) for one in self._sources_of(operation, operand)), _variant(operand, operation.box))
             for operand in operation.operands
         )
         consts = tuple(place(one) for one in self._constants(operation))
@@ -155,10 +127,10 @@ class RowWriter:
         how = operation.adds, operation.in_lanes, operation.fraction
         return (operation.rule.key, predicate, how, target, reads, consts, mask)
 
-    def _manner(self, span: Span, group: Sequence[Operation]) -> int | tuple[int, ...]:
-        """How a loop is written: so many points written out; or in blocks, the last of which lies over the one before,
-        or where a point must not be computed twice, is followed by shorter ones, of these lengths."""
+    def _manner(self, span: Span, group: Sequence[Operation]) -> Manner:
         width = _width(span)
+        if are_ragged(group[0].operands):
+            return Ragged(width)
         if width <= MAX_UNROLLED:
             return width
         if width >= BLOCK and not any(self._overwrites(one) for one in group):
@@ -187,15 +159,19 @@ class RowWriter:
             for source, pointer in zip(self.sources, code.arguments[len(self.targets) :], strict=False)
             if isinstance(source, Entry) or (isinstance(source, ProfileRow) and not source.along)
         }
-        for k, ((span, _), group) in enumerate(self.groups.items()):
+        for k, ((span, *_), group) in enumerate(self.groups.items()):
             start, stop = code.arguments[pointers + 2 * k : pointers + 2 * k + 2]
             self._loop(self._manner(span, group), group, start, stop)
         code.builder.ret_void()
         return code.function
 
-    def _loop(self, manner: int | tuple[int, ...], group: Sequence[Operation], start: Any, stop: Any) -> None:
+    def _loop(self, manner: Manner, group: Sequence[Operation], start: Any, stop: Any) -> None:
         """Computes the operations at all points from a first one to a last."""
         code = self.code
+        if isinstance(manner, Ragged):
+            for first in range(0, manner.width, BLOCK):
+                self._lanes(group, start, first, manner.width)
+            return
         lanes = [self._begin_lanes(one) for one in group if one.in_lanes]
         if isinstance(manner, int):
             for j in range(manner):
@@ -231,6 +207,35 @@ class RowWriter:
         with code.loop(0, length, vectorised=length > 2, whole=part) as j:
             again = code.builder.icmp_unsigned(">=", code.add(moved, j), ir.Constant(I64, BLOCK)) if part else None
             self._point(group, code.add(first, j), j, again)
+
+    def _lanes(self, group: Sequence[Operation], start: Any, first: int, width: int) -> None:
+        """A block of ragged points, from the one `first` after the start; all is read before anything is written."""
+        code, count = self.code, BLOCK if width - first > BLOCK // 2 else BLOCK // 2
+        lanes, found = Lanes(code, self.real, [first + k < width for k in range(count)]), []
+
+        def pointer(array: Any, offset: int) -> Any:
+            return code.builder.gep(array, [code.value(code.add(start, first + offset))], source_etype=lanes.kind)
+
+        def value(operation: Operation, operand: Operand) -> Any:
+            if isinstance(operand, WholeRead):
+                return self._whole(operation, operand)
+            (source,) = self._sources_of(operation, operand)
+            if source in self.entries:
+                return self.entries[source]
+            columns = getattr(operand, "columns", ()) or ((operation.box.start[-1], operation.box.stop[-1]),)
+            places = (operation.box.start[-1] + first + k for k in range(count))
+            where = [any(low <= j < high for low, high in columns) for j in places]
+            array = code.arguments[len(self.targets) + self.sources.index(source)]
+            return lanes.load(pointer(array, operand.offset[-1]), where)
+
+        for operation in group:
+            rule, number = operation.rule, operation.number
+            consts = [self.entries[Entry(f"rule {number} {k}")] for k in range(len(rule.consts))]
+            result = lanes.run(rule.jaxpr, consts, [value(operation, operand) for operand in rule.operands])
+            out = pointer(code.arguments[self.targets.index(operation.array)], 0)
+            found.append((lanes.add(lanes.load(out, lanes.inside), result) if operation.adds else result, out))
+        for result, out in found:
+            lanes.store(result, out)
 
     def _begin_lanes(self, operation: Operation) -> tuple[Any, Any]:
         """Sets the lanes of a row to nothing; they, and those of the level before, as pointers."""
@@ -275,13 +280,14 @@ class RowWriter:
         return ProfileRow(operation.mask, space, (0,) * (len(space) - 1), True)
 
     def _sources_of(self, operation: Operation, operand: Operand) -> list[Source]:
+        twice = not are_ragged(operation.operands)  # these are no loops
         if isinstance(operand, StateRead):
-            return [RowRead(operand.field, -operand.level, operand.offset[:-1], bool(operand.offset[-1] % 2))]
+            return [RowRead(operand.field, -operand.level, operand.offset[:-1], twice and operand.offset[-1] % 2 == 1)]
         if isinstance(operand, ProfileRead):
             along = bool(operand.axes) and operand.axes[-1] == self.axes[-1]
             moved = operand.offset[:-1] if along else operand.offset
             turn = operand.turn if isinstance(operand, TurnedRead) else 0
-            odd = along and bool(operand.offset[-1] % 2)
+            odd = twice and along and operand.offset[-1] % 2 == 1
             return [ProfileRow(operand.name, operand.axes, moved, along, turn, odd)]
         if operand == TIME_BEFORE:
             return [Entry("times", 1)]
@@ -375,10 +381,9 @@ def _width(span: Span) -> int:
     return span[1] - span[0]
 
 
-def _variant(operand: Operand) -> Any:
+def _variant(operand: Operand, box: Box) -> Any:
     """What the text of a read depends on beside its source."""
-    return (
-        operand.name
-        if isinstance(operand, WholeRead) and operand.name in _TIMES
-        else getattr(operand, "offset", ())[-1:]
-    )
+    if isinstance(operand, WholeRead):
+        return operand.name if operand.name in _TIMES else ()
+    columns = getattr(operand, "columns", ())
+    return operand.offset[-1:], tuple((low - box.start[-1], high - box.start[-1]) for low, high in columns)

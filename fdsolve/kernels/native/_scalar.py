@@ -15,7 +15,7 @@ _TYPES = {
     np.dtype(bool): BOOL, np.dtype(np.int32): I32, np.dtype(np.int64): I64,
     np.dtype(np.float32): F32, np.dtype(np.float64): F64,
 }  # fmt: skip
-_FLAGS = ("contract", "nsz")
+FLAGS = ("contract", "nsz")
 _INTRINSICS = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
     "ceil": "ceil", "abs": "fabs",
@@ -56,11 +56,12 @@ class Scalars:
         return follow(
             jaxpr,
             [*consts, *values],
-            self._evaluate,
+            self.evaluate,
             lambda literal: constant(literal.aval.dtype, literal.val),
         )
 
-    def _evaluate(self, eqn: Any, given: list[Any]) -> list[Any]:
+    def evaluate(self, eqn: Any, given: list[Any]) -> list[Any]:
+        """The values of an equation's results."""
         name = eqn.primitive.name
         if name in SAME:
             return [given[0]]
@@ -77,7 +78,7 @@ class Scalars:
         if function is None:
             function = ir.Function(self.module, ir.FunctionType(kind, [kind] * len(values)), name)
             function.attributes.add("nounwind")
-        return self.builder.call(function, values, fastmath=_FLAGS if name.startswith("llvm.") else ())
+        return self.builder.call(function, values, fastmath=FLAGS if name.startswith("llvm.") else ())
 
     def intrinsic(self, name: str, *values: Any) -> Any:
         """An LLVM intrinsic on reals."""
@@ -102,7 +103,7 @@ def _arithmetic(real: str, whole: str) -> Emit:
     def emit(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
         builder = scalars.builder
         if _is_float(given[0]):
-            return getattr(builder, real)(*given, flags=_FLAGS)
+            return getattr(builder, real)(*given, flags=FLAGS)
         return getattr(builder, whole)(*given)
 
     return emit
@@ -174,7 +175,7 @@ def _integer_power(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
         if left:
             base = multiply(scalars, eqn, [base, base])
     result = one if result is None else result
-    return scalars.builder.fdiv(one, result, flags=_FLAGS) if power < 0 else result
+    return scalars.builder.fdiv(one, result, flags=FLAGS) if power < 0 else result
 
 
 def _one_minus_square(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
@@ -229,7 +230,7 @@ def _divide(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     """a / b; of whole numbers towards zero, −1 for b = 0 (as XLA does it: the processor would stop the process)."""
     a, b = given
     if _is_float(a):
-        return scalars.builder.fdiv(a, b, flags=_FLAGS)
+        return scalars.builder.fdiv(a, b, flags=FLAGS)
     safe, is_zero, is_minus = _safe_divisor(scalars, b)
     builder = scalars.builder
     found = builder.select(is_minus, builder.neg(a), builder.sdiv(a, safe))
@@ -262,13 +263,13 @@ def _power(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
 
 def _inverse_root(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     root = scalars.intrinsic("sqrt", *given)
-    return scalars.builder.fdiv(ir.Constant(root.type, 1.0), root, flags=_FLAGS)
+    return scalars.builder.fdiv(ir.Constant(root.type, 1.0), root, flags=FLAGS)
 
 
 def _logistic(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     builder, (a,) = scalars.builder, given
     one = ir.Constant(a.type, 1.0)
-    return builder.fdiv(one, builder.fadd(one, scalars.intrinsic("exp", builder.fneg(a)), flags=_FLAGS), flags=_FLAGS)
+    return builder.fdiv(one, builder.fadd(one, scalars.intrinsic("exp", builder.fneg(a)), flags=FLAGS), flags=FLAGS)
 
 
 def _clamp(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:

@@ -8,10 +8,12 @@ e_b + ρ·l ≥ eₐ + o, with ρ rows more for each level.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from ...region import Box, Boxes
+from ._operands import reading_box
 from ._program import Program, Unserved
 
 MAX_REACH = 32
@@ -19,19 +21,22 @@ MAX_REACH = 32
 TOGETHER = 4
 """Turns of a level after each other, where levels read one row beside and rows are no planes: what they read in common
 is in the first cache then. Rings are higher by so many rows less one, which wider ones do not make up for."""
+MOST = 4
+"""The part of all points, one of so many, from which on an operation does what most points do."""
 LOW = (8, 16, 32)
 """Rows of low tiles: the fewest are taken with which what stands at a wall lies in the tile there."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Rows beyond a tile that each operation computes, below and above; and more for each level. So it is of tiles that
-    have at least so many rows."""
+    """Rows beyond a tile that each operation computes, below and above; and more for each level, where most points are
+    no more than is `usual`. So it is of tiles that have at least so many rows."""
 
     below: tuple[int, ...]
     above: tuple[int, ...]
     growth: int
     least: int = 2 * MAX_REACH
+    usual: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,8 @@ def find_edges(program: Program) -> list[Edge]:
         for read in operation.reads:
             if read.field in writers:
                 numbers, boxes = writers[read.field]
-                for k in boxes.meeting(operation.box.shift(read.offset), int(program.wraps)):
+                there = reading_box(operation.box, read).shift(read.offset)
+                for k in boxes.meeting(there, int(program.wraps)):
                     found.append(Edge(reader, numbers[k], -read.level, read.offset))
     return found
 
@@ -198,7 +204,10 @@ def _longest(count: int, reader: np.ndarray, writer: np.ndarray, apart: np.ndarr
 def _reach(program: Program, edges: list[Edge]) -> Reach:
     """How far beyond a tile operations compute, and how low tiles can be without that this is further."""
     found = _least_reach(program, edges)
-    return replace(found, below=_evened(program, found.below), above=_evened(program, found.above))
+    most = [MOST * one.box.size >= prod(program.arrays[0].shape) for one in program.operations]
+    usual = _reach_of(program, [e for e in edges if most[e.reader] and most[e.writer]], found.least)
+    below, above = (_evened(program, each) for each in (found.below, found.above))
+    return replace(found, below=below, above=above, usual=found.growth if usual is None else usual.growth)
 
 
 def _evened(program: Program, reach: Sequence[int]) -> tuple[int, ...]:

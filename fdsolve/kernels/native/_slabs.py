@@ -10,7 +10,7 @@ of the pull, at its level s, reads a row o further on of level n − s + 1 − l
 o + Dₐ − D_b + S·(n − s − l) − S'·(s − 1) behind; and the ring of that level must hold rows until then.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log2, prod
@@ -109,17 +109,21 @@ def lies_near(call: MarchCall) -> bool:
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
     threads = _threads(forth, forth.halo(steps))
-    fits = _planes(forth, steps) * forth.ring_pitch() <= 0.875 * _room(forth, threads)
+    fits = _bytes_of_rings(forth, steps) <= 0.875 * _room(forth, threads)
     return fits and not _are_few(forth, threads) and _goes_round(forth, forth.halo(steps), steps)
 
 
-def _planes(forth: Layout, steps: int) -> int:
-    """The rows of all rings, as far as the march alone tells."""
-    schedule, program, names = forth.schedule, forth.program, [one.name for one in forth.program.arrays]
+def _bytes_of_rings(forth: Layout, steps: int) -> int:
+    """Bytes of all rings that most rows use, as far as the march alone tells."""
+    schedule, program = forth.schedule, forth.program
+    kept = {
+        one.name: n for one, n in zip(program.arrays, program.kept, strict=True) if not forth.is_beside_wall(one.name)
+    }
     rows = 2 * (schedule.skew * (steps - 1) + max(schedule.delays) + 1)
-    back = sum(max(kept, 1) * schedule.rings[name] for name, kept in zip(names, program.kept, strict=True)) + SUMS
-    planes = sum(_ring_rows(forth, names, steps, rows, 2 * schedule.skew)) + steps * back
-    return planes + steps * sum(schedule.rings.values())
+    found = _ring_bytes(forth, kept, steps, rows, 2 * schedule.skew) + steps * SUMS * forth.ring_pitch(forth.widest)
+    for name, levels in kept.items():
+        found += steps * (max(levels, 1) + 1) * schedule.rings[name] * forth.ring_pitch(name)
+    return found
 
 
 def is_too_long(call: MarchCall) -> bool:
@@ -130,17 +134,18 @@ def is_too_long(call: MarchCall) -> bool:
     if axes_of(call)[0] == "" or steps > max(LENGTHS):
         return False
     if _abreast(forth) > 1:
-        return steps > max(min(LENGTHS), MOST_ABREAST // max(1, forth.schedule.rows.growth))
+        return steps > max(min(LENGTHS), MOST_ABREAST // max(1, forth.schedule.rows.usual))
     return any(_cost(forth, fewer) < NEARLY * _cost(forth, steps) for fewer in LENGTHS if fewer < steps)
 
 
 def _cost(forth: Layout, steps: int) -> float:
     """A level's share of what a block of so many costs, in steps by all threads."""
-    reach, halo = max(1, forth.schedule.rows.growth), forth.halo(steps)
+    reach, halo = max(1, forth.schedule.rows.usual), forth.halo(steps)
     threads = _threads(forth, halo + reach)
     beside = 2 * halo * threads / forth.size(0) if threads > 1 else 0.0
     kept = KEPT if forth.rank < 3 else KEPT_IN_SPACE
-    beyond = log2(max(1.0, _planes(forth, steps) * forth.row_bytes() / own_cache()))
+    filled = _bytes_of_rings(forth, steps) * forth.row_bytes() / forth.ring_pitch(forth.widest)
+    beyond = log2(max(1.0, filled / own_cache()))
     return (1 + beside) * (1 + FURTHER * beyond) * num_threads() / threads + kept * forth.most_kept / (reach**3 * steps)
 
 
@@ -162,14 +167,17 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
         return None
     late, least = _distance(forth, back, reads, steps)
     fall = forth.schedule.skew + back.schedule.skew
-    planes = {strip: sum(_ring_rows(forth, names, steps, least + strip, fall)) for strip in STRIPS}
-    others = forth.ring_bytes(steps) + back.ring_bytes(steps)
-    others -= steps * sum(forth.schedule.rings[name] for name in names) * forth.ring_pitch()
-    most = min(MORE * planes[1], (_room(forth, threads) - others) // forth.ring_pitch())
-    strip = max((one for one in STRIPS if planes[one] <= most), default=0)
+    sizes = {strip: _ring_bytes(forth, names, steps, least + strip, fall) for strip in STRIPS}
+    left = steps * sum(forth.schedule.rings[name] * forth.ring_pitch(name) for name in names)
+    others, used = (
+        sum(one(steps) for one in each) - left
+        for each in ((forth.ring_bytes, back.ring_bytes), (forth.used_bytes, back.used_bytes))
+    )
+    most = min(MORE * sizes[1], _room(forth, threads) - used)
+    strip = max((one for one in STRIPS if sizes[one] <= most), default=0)
     if not strip:
         return None
-    share = planes[strip] * forth.ring_pitch() + others
+    share = sizes[strip] + others
     tables = 8 * (len(names) + 2) + len(names) * (steps + forth.most_kept + 1) * 8 * (forth.rank + 4)
     start, stop = zip(_turns(forth, steps, wide, 0), _turns(back, steps, 0, late), strict=True)
     before, height = max(start), -(-forth.size(0) // threads)
@@ -206,7 +214,7 @@ def _is_small(forth: Layout) -> bool:
 def _room(forth: Layout, threads: int) -> float:
     """Bytes for the rings of one of so many threads; what lies between their rows is never touched."""
     part = ROOM if forth.rank < 3 else ROOM_IN_SPACE
-    return part * shared_cache() / threads * forth.ring_pitch() / forth.row_bytes()
+    return part * shared_cache() / threads * forth.ring_pitch(forth.widest) / forth.row_bytes()
 
 
 def _are_few(forth: Layout, threads: int) -> bool:
@@ -265,12 +273,15 @@ def _distance(forth: Layout, back: Layout, reads: Sequence[_LevelRead], steps: i
     return late, max([0, *rows])
 
 
-def _ring_rows(forth: Layout, names: Sequence[str], steps: int, rows: int, fall: int) -> Iterator[int]:
-    """The rows of rings that hold levels for a pull, level by level of each array: it comes to the first level last,
-    and to each further one as many turns sooner as the march comes to it later."""
+def _ring_bytes(forth: Layout, names: Iterable[str], steps: int, rows: int, fall: int) -> int:
+    """Bytes of rings that hold levels of arrays for a pull: it comes to the first level last, and to each further one
+    as many turns sooner as the march comes to it later."""
+    found = 0
     for name in names:
-        for level in range(steps):
-            yield ring_rows(max(rows - fall * level, forth.schedule.rings[name]), forth.rank)
+        least = forth.schedule.rings[name]
+        each = (ring_rows(max(rows - fall * level, least), forth.rank) for level in range(steps))
+        found += sum(each) * forth.ring_pitch(name)
+    return found
 
 
 def _turns(layout: Layout, steps: int, wide: int, late: int) -> tuple[int, int]:

@@ -16,8 +16,9 @@ import numpy as np
 from ...planning import Array
 from ...stencil import Operand, ProfileRead, Splice, StateRead, Traced, WholeRead, make_traced
 from ._cells import Cell, Term
+from ._lanes import has_lanes
 from ._linear import with_named_constants, with_plain_times
-from ._operands import LEVELS, TIME_BEFORE, stack_name
+from ._operands import LEVELS, TIME_BEFORE, are_ragged, in_columns, stack_name
 from ._program import Operation, Program, Unserved
 from ._slopes import Slope, split_by
 from ._values import Values
@@ -96,6 +97,27 @@ class Terms:
             return (*about, self._leave(number, term.operand))
         pull = self._pull_of(term, rule)
         return (*about, isinstance(read, StateRead), self._alike[number], pull.key, pull.operands)
+
+    def shares(self, term: Term) -> bool:
+        """Whether a term's derivative is that of a product which others share."""
+        return isinstance(self._read_of(term), StateRead) and self._alike[term.operation] is not None
+
+    def can_vanish(self, term: Term) -> bool:
+        """Whether a term is zero where all that it reads is: one that is made in some columns of a row alone."""
+        operation, rule = self.program.operations[term.operation], self.rules[term.operation]
+        if operation.mask is not None or operation.predicate is not None or term.later:
+            return False
+        slope = self.slope_of(term)
+        rules = [rule] if slope is None else [one for one in (slope.rest, slope.slope) if one is not None]
+        pulls = [self._pull_of(term, one) for one in rules if self._gives(term, one)]
+        return all(has_lanes(one, self.axes[-1]) for one in pulls)
+
+    def operations(self, array: str, cell: Cell, own: StateRead | None) -> list[Operation]:
+        """The sum of a cell's terms; of the cells that it is made of, if the sum has no code for lanes."""
+        made = self.operation(array, cell, own)
+        if not are_ragged(made.operands) or has_lanes(made.rule, self.axes[-1]):
+            return [made]
+        return [self.operation(array, one, own) for one in cell.parts]
 
     def operation(self, array: str, cell: Cell, own: StateRead | None) -> Operation:
         """The sum of a cell's terms, and of what stands there already: plain ones first, then by the number that they
@@ -205,14 +227,17 @@ class Terms:
         """The weight that a read has in a rule times the cotangent of what was written, as a function of operands."""
         operation = self.program.operations[term.operation]
         back = tuple(-o for o in term.offset)
-        weigh, named, even = self._weighed(term, back, operands, rule)
-        tests = [self._test(operation, back, operands)]
-        tests += [self._test(self.program.operations[k], back, operands) for k in term.later]
+        own: dict[Operand, Any] = {}
+        weigh, named, even = self._weighed(term, back, own, rule)
+        tests = [self._test(operation, back, own)]
+        tests += [self._test(self.program.operations[k], back, own) for k in term.later]
+        part = {o: in_columns(o, term.columns, self.axes[-1]) if term.columns else o for o in own}
+        operands |= {part[o]: dtype for o, dtype in own.items()}
 
         def run(made: Splice) -> Any:
             one = made.number(1, self.program.dtype)  # a weight that is the same everywhere is computed before a row is
-            value = weigh(made, *(one if o == even else made.known[o] for o in named))
-            value = made.apply(mul, value, made.known[even]) if even is not None else value
+            value = weigh(made, *(one if o == even else made.known[part[o]] for o in named))
+            value = made.apply(mul, value, made.known[part[even]]) if even is not None else value
             for number, test in enumerate(tests):
                 held = test(made)
                 if held is not None:
@@ -262,8 +287,7 @@ class Terms:
     def _pull_of(self, term: Term, rule: Traced) -> Traced:
         """The derivative of a rule by what a term is by, of the product that it shares where it does."""
         read = self._read_of(term)
-        shares = isinstance(read, StateRead) and rule is self.rules[term.operation]
-        if shares and self._alike[term.operation] is not None:
+        if rule is self.rules[term.operation] and self.shares(term):
             return self.weights.shared(rule, term.operand)
         return self.weights.pull(rule, rule.operands.index(read))
 

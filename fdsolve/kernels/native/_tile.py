@@ -10,8 +10,8 @@ from ._bundles import Bundle, make_runs
 from ._code import Number
 from ._layout import WIDTH
 from ._program import At
-from ._rows import RowRead
 from ._scalar import I64
+from ._sources import RowRead
 
 
 class TileWriter(Addresses):
