@@ -81,7 +81,7 @@ class Fitted(AbstractRepeated):
                 f"vmap{heavy if detect_platform() == 'cpu' and count > 2 else ''}{more}"
             )
         more = show_blocks(count, state_bytes, self.memory // 2)
-        return f"where what all steps need fits in {self.easy} bytes, it keeps that; else it {shown}{more}"
+        return f"where what all steps need fits in {self.easy} bytes, or is less, it keeps that; else it {shown}{more}"
 
 
 def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:

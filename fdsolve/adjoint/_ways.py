@@ -34,13 +34,14 @@ class Reversal:
     """`cut.count` steps whose derivative is computed by the cut.
 
     `quick` marches through many steps; `form` is the tree of (constants, carry, start). Where the derivative of
-    `quick` itself keeps no more than the first of `rooms`, in bytes, it is that; where nested checkpoints on two levels
-    keep no more than the second, it is theirs. `once`: the run keeps the first states; otherwise (a march that is
-    repeated) it keeps none, and the reversal begins with computing them. `near`: blocks are those that the kernel of
-    `quick` goes back through itself; the states of the cut are all kept between them. `unrolled`: the steps of a block
-    stand one after the other in the program. `small`: a run that is alone keeps what its derivative needs, without
-    asking how much that is. `states`: how many may be held, of which blocks take the bytes that their kernel takes;
-    None: as many as the cut says, and blocks whose levels a kernel holds in its cache take none.
+    `quick` itself keeps no more than the first of `rooms`, in bytes, or no more than the states of the cut, it is that;
+    where nested checkpoints on two levels keep no more than the second, it is theirs. `once`: the run keeps the first
+    states; otherwise (a march that is repeated) it keeps none, and the reversal begins with computing them. `near`:
+    blocks are those that the kernel of `quick` goes back through itself; the states of the cut are all kept between
+    them. `unrolled`: the steps of a block stand one after the other in the program. `small`: a run that is alone keeps
+    what its derivative needs, without asking how much that is. `states`: how many may be held, of which blocks take the
+    bytes that their kernel takes; None: as many as the cut says, and blocks whose levels a kernel holds in its cache
+    take none.
     """
 
     step: Step
@@ -76,10 +77,11 @@ def without_cut(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) ->
     alone = task.small and shots == 1 and not own
     if alone and not by_states:
         return task.run
-    kept = bytes_kept(task.run, leaves, moving)
-    light = not by_states or kept <= LIGHT * task.cut.count * task.state_bytes(leaves)
+    kept, size = bytes_kept(task.run, leaves, moving), task.state_bytes(leaves)
+    light = not by_states or kept <= LIGHT * task.cut.count * size
     unrolls = _unrolls(task, leaves, moving)
     little = shots * kept <= task.rooms[0] // (OWN if own else SHORT if unrolls else 1)
+    little |= not own and not unrolls and kept <= task.cut.states * size
     if light and (little or (alone and not unrolls)):
         return task.run
     return None if by_states else _by_nested_blocks(task, leaves, moving)

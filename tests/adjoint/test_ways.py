@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.adjoint import _reversal
+from fdsolve.adjoint import _fitted, _reversal
 from fdsolve.adjoint._checkpointed import plain_march, reversed_march
 from fdsolve.adjoint._fit import cut_steps
 from fdsolve.adjoint._peak import peak_bytes
 from fdsolve.adjoint._storage import to_storage
+from fdsolve.adjoint._ways import with_blocks
 
 BESIDE = 13
 """States' worth of memory beside those that are held: what computing a step and reversing it take."""
@@ -134,6 +135,29 @@ def test_steps_are_computed_again_as_often_as_is_said(states: int, storage: str 
     jax.jit(jax.grad(last))(0.1).block_until_ready()
     jax.effects_barrier()
     assert len(calls) == 97 + cut.recomputed + 97
+
+
+def test_the_default_keeps_what_steps_need_where_states_would_be_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Absorbing layers have memory of their own in each state, of which a gradient by the speed needs nothing."""
+    axes = {name: fd.Axis(0.0, 1.0, num=32) for name in "xy"}
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=65), **axes))
+    u[...] = lambda u, k, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * k[...] * fd.schemes.laplacian(u, at="t-1")
+    u[[0, 1]] = START[1]
+    for name in axes:
+        u[{name: [0, -1]}] = fd.boundary.PML(10, speed=0.4)
+    k = jnp.full((32, 32), 0.4)
+    expected = gradient(u, k, kernel="slices", adjoint=fd.adjoint.Full())[0](k)
+    monkeypatch.setattr(_fitted, "EASY", 2**10)
+    cuts: list[Any] = []
+    monkeypatch.setattr(
+        _reversal, "with_blocks", lambda task, *others: cuts.append(task.cut) or with_blocks(task, *others)
+    )
+    _, temporary = gradient(u, k, kernel="slices", adjoint=fd.adjoint.Checkpointed(snapshots=16))
+    made, found = gradient(u, k, kernel="slices")
+    assert not cuts and found <= temporary * 1.05
+    np.testing.assert_allclose(made(k), expected, rtol=1e-12, atol=1e-13 * float(jnp.max(jnp.abs(expected))))
+    gradient(u, k, kernel="slices", adjoint=fd.adjoint.Checkpointed(snapshots=3))
+    assert cuts, "what all steps need is more than three states"
 
 
 def test_bytes_needed_at_once() -> None:
