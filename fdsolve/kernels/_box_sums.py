@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from operator import ne
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ from jax import lax
 
 from ..region import Box
 
-SMALL = 4
+SMALL = 3
 """Boxes are narrow, and fill enough of what holds them, by this part, one in so many."""
 MANY = 8
 """So many boxes that are no large part of an array are added one by one; fewer in the same loop as large ones."""
@@ -20,6 +21,9 @@ NARROW = 32
 """Rows or columns, of which fewer are added up beside each other, and put with large boxes at the ends of an axis."""
 NEAR = 256
 """Entries that a loop may ask in vain for each of the boxes that it spares a loop of its own."""
+IN_LINE = 3
+"""Boxes moved along one axis against each other are added up in one loop where it asks in vain for a part of what it
+adds, one of so many, or less."""
 RECENT = 32
 """Groups of boxes, the last so many of which a further box may join."""
 Placed = tuple[jax.Array, Box]
@@ -187,20 +191,25 @@ def _sum_within(placed: Sequence[Placed], part: Box) -> jax.Array:
 
 
 def _near(placed: Sequence[Placed]) -> list[list[Placed]]:
-    """Groups of boxes that lie so near each other that to add them up in one loop over the least box that holds them
-    costs less than a loop for each; near in their order too."""
+    """Groups of boxes that lie so near each other, or in line, that to add them up in one loop over the least box that
+    holds them costs less than a loop for each; near in their order too."""
     groups: list[tuple[Box, int, list[Placed]]] = []
     for value, box in placed:
         for k in range(max(0, len(groups) - RECENT), len(groups)):
             hull, size, group = groups[k]
             hull, size, group = _hull([hull, box]), size + value.size, [*group, (value, box)]
-            of_each = value.size // max(box.size, 1)
-            if hull.size * of_each * len(group) - size <= NEAR * (len(group) - 1):
+            vain = hull.size * (value.size // max(box.size, 1)) * len(group) - size
+            if vain <= NEAR * (len(group) - 1) or (IN_LINE * vain <= size and _in_line(hull, group)):
                 groups[k] = hull, size, group
                 break
         else:
             groups.append((box, value.size, [(value, box)]))
     return [group for _, _, group in groups]
+
+
+def _in_line(hull: Box, placed: Sequence[Placed]) -> bool:
+    """Whether all boxes are as long as the box that holds them, but along one axis."""
+    return all(sum(map(ne, hull.shape, box.shape)) < 2 for _, box in placed)
 
 
 def _sum_near(placed: Sequence[Placed], lead: int) -> Placed:

@@ -101,8 +101,9 @@ def _two_groups(outline: Outline) -> tuple[tuple[str, ...], tuple[str, ...]]:
                     f"StormerVerlet takes two groups of rates, each reading only the other; {one.label} gives the rate "
                     f"of `{one.field}` and reads `{other}`"
                     + (" itself." if other == one.field else ", of the same group.")
-                    + " Write a second-order equation as two fields, u[...] = fd.rate(v), v[...] = fd.rate(f(u)), or "
-                    "take another stepper."
+                    + " Write a second-order equation as two fields, u[...] = fd.rate(v), v[...] = fd.rate(f(u)). "
+                    "Friction and sponges damp a field by itself: take fd.boundary.PML for a sponge, or another "
+                    "stepper, for example fd.schemes.RK4()."
                 )
     groups = tuple(tuple(name for name in outline.fields if colour[name] == which) for which in (0, 1))
     if not groups[1]:

@@ -167,6 +167,19 @@ def test_no_loop_over_all_entries_asks_for_every_box():
     assert max(one.count(" dynamic-update-slice(") for one in fused) <= 2
 
 
+def test_what_reads_along_an_axis_take_from_a_layer_is_added_up_in_one_loop():
+    """Of order 4 in three axes: a loop for each axis rather than for each read, and none along two axes at once."""
+    cell = Box((2,) * 3, (14,) * 3)
+    moves = [
+        tuple(move * (k == axis) for k in range(3)) for axis in range(3) for move in range(-2, 3) if move or not axis
+    ]
+    placed = [(jnp.ones(cell.shape), cell.shift(by)) for by in moves]
+    groups = _box_sums._near(placed)
+    assert [len(group) for group in groups] == [5, 4, 4]
+    hulls = [_box_sums._hull([box for _, box in group]) for group in groups]
+    assert [hull.shape for hull in hulls] == [(16, 12, 12), (12, 16, 12), (12, 12, 16)]
+
+
 def test_no_part_of_a_large_array_reaches_over_the_edge_of_the_points_own_box(monkeypatch):
     monkeypatch.setattr(_box_sums, "SPLIT", 1)
     for seed in range(20):
