@@ -21,9 +21,9 @@ NARROW = 32
 """Rows or columns, of which fewer are added up beside each other, and put with large boxes at the ends of an axis."""
 NEAR = 256
 """Entries that a loop may ask in vain for each of the boxes that it spares a loop of its own."""
-IN_LINE = 3
+IN_LINE, LONG = 3, 2**16
 """Boxes moved along one axis against each other are added up in one loop where it asks in vain for a part of what it
-adds, one of so many, or less."""
+adds, one of so many, or less; and entries of a box from which on a loop for each costs less."""
 RECENT = 32
 """Groups of boxes, the last so many of which a further box may join."""
 Placed = tuple[jax.Array, Box]
@@ -208,8 +208,8 @@ def _near(placed: Sequence[Placed]) -> list[list[Placed]]:
 
 
 def _in_line(hull: Box, placed: Sequence[Placed]) -> bool:
-    """Whether all boxes are as long as the box that holds them, but along one axis."""
-    return all(sum(map(ne, hull.shape, box.shape)) < 2 for _, box in placed)
+    """Whether all boxes are as long as the box that holds them, but along one axis, and not too many entries."""
+    return all(value.size < LONG and sum(map(ne, hull.shape, box.shape)) < 2 for value, box in placed)
 
 
 def _sum_near(placed: Sequence[Placed], lead: int) -> Placed:
