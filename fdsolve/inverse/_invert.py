@@ -298,7 +298,8 @@ class _Search:
         if not (math.isfinite(last.loss) and math.isfinite(last.gradient_norm)):
             return f"the loss or its gradient is not finite{self._remedy}", False
         best = reports[begun + int(np.argmin([one.loss for one in reports[begun:]]))]
-        far = last.loss > best.loss + 0.1 * abs(best.loss)  # a step too far may end where all is flat
+        # The best is what is returned; a step too far may end where all is flat.
+        far = last.loss > best.loss + small**0.5 * abs(best.loss)
         if last.ended is not None:
             return last.ended, not far
         if self.order.example is not None or self.method.has_own_test:

@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from ..errors import DeclarationError, RunError
 from ..region import Box
-from ..solution import Records, Solution
+from ..solution import TOPOLOGY, Records, Solution
 from ..units import conversion, rescaled, units_of
 from ._places import Along, Places, check_receivers, find_places, kept_points, lines_of
 from ._weights import weights_of
@@ -102,11 +102,15 @@ def _named(observations: Any, fields: list[str]) -> Iterator[tuple[str, xr.DataA
             )
         yield str(name), observations
     elif isinstance(observations, xr.Dataset):
-        unknown = [name for name in observations.data_vars if name not in fields]
-        if unknown or not observations.data_vars:
+        names = [name for name, one in observations.items() if one.attrs.get("cf_role") != TOPOLOGY]
+        unknown = [name for name in names if name not in fields]
+        if unknown or not names:
             got = f"`{unknown[0]}`" if unknown else "nothing"
-            raise DeclarationError(f"fd.misfit: the observations hold {got}, and the fields are {known}.")
-        for name in observations.data_vars:
+            raise DeclarationError(
+                f"fd.misfit: the observations hold {got}, and the fields are {known}. Leave out what is no field: "
+                f"observations[[{fields[0]!r}]]."
+            )
+        for name in names:
             yield str(name), observations[name]
     else:
         raise DeclarationError(

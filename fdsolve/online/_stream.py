@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from .._losses import takes
 from ..adjoint import check_window, forward_derivatives, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
+from ..grid import Grid
 from ..stencil import depends_on
 from ..units import plain
 from ._arguments import to_array, to_real
@@ -208,6 +210,7 @@ class Stream:
         return {
             "list of parameters": declared.units.describe(self.parameters),
             "list of fields": declared.units.describe(declared.look(declared.carry)),
+            "grid": _describe(declared.plan.problem.scope.grid),
             "state": f"{declared.update.num_states} numbers, {declared.update.packing.dtype}",
             "method": self._method,
             "window": str(self._follower.window),
@@ -362,6 +365,20 @@ def online(
     follower = Follower(following, measure, check_window(window, "fd.online"))
     shown = dict(sorted(chosen.items())) if isinstance(chosen, dict) else chosen
     return Stream(declared, follower, given, own, f"{shown}, otherwise {rest}")
+
+
+def _describe(grid: Grid) -> str:
+    """A grid in words, but for how long it lasts: a file may be gone on with on a longer one."""
+    axes = ((name, grid.space_axis(name)) for name in grid.space)
+    shown = [f"{name}={one!r}" if one.uniform else f"{name}={one!r} {_digest(one.points)}" for name, one in axes]
+    time = grid.time
+    assert time is not None
+    return ", ".join([*shown, f"{grid.time_name} from {time.start:.9g} by {time.step:.9g}"])
+
+
+def _digest(points: np.ndarray) -> str:
+    """Points that need not stand in words, in eight letters."""
+    return sha256(np.asarray(points, np.float64).tobytes()).hexdigest()[:8]
 
 
 def _derivatives() -> AbstractContextManager[None]:

@@ -8,6 +8,7 @@ from ._logs import Solved as Solved
 from ._logs import check_logs as check_logs
 from ._names import time_coordinate as time_coordinate
 from ._records import Records as Records
+from ._sgrid import TOPOLOGY as TOPOLOGY
 from ._solution import LastLevel as LastLevel
 from ._solution import Solution as Solution
 from ._solution import StoredHistory as StoredHistory

@@ -389,3 +389,17 @@ def test_entries_of_sizes_far_apart_do_not_pass_for_converged(method, least):
     found = fd.invert(loss if "bfgs" in method else residuals, dict(k=true), method=method)
     assert not found.converged or found.loss < 1e-9
     assert found.converged or method != "gauss-newton"
+
+
+def test_a_flat_place_beyond_the_best_point_is_no_convergence():
+    """A step too far ends where the loss is flat and a little higher; what comes back was never stationary."""
+    times = np.linspace(0, 2, 15)
+
+    def wave(p):
+        return p["a"] * jnp.sin(p["b"] * times + p["c"])
+
+    seen, start = wave(dict(a=1.5, b=3.1, c=0.3)), dict(a=0.3, b=1.77, c=0.075)
+    bounds = {name: (0, None) for name in start}
+    found = fd.invert(lambda p: wave(p) - seen, start, method="gauss-newton", bounds=bounds)
+    slope = jax.grad(lambda p: 0.5 * jnp.sum((wave(p) - seen) ** 2))(found.parameters)
+    assert not found.converged or max(abs(float(one)) for one in slope.values()) < 1e-6

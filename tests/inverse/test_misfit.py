@@ -270,3 +270,17 @@ def test_what_stands_beside_missing_values_is_not_looked_at_under_jit():
     np.testing.assert_allclose([traced, slopes[0]], [value, slope], rtol=1e-12)
     by_data = np.asarray(slopes[1])
     assert np.isfinite(by_data).all() and by_data[1] == 0 and by_data[[0, 2]].all()
+
+
+def test_staggered_solutions_are_observations_of_themselves() -> None:
+    """As xarray they hold a variable that describes the grid, which is no field."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=11), x=fd.Axis(0.0, 2.0, num=9), y=fd.Axis(0.0, 1.0, num=5))
+    v = fd.Field("v", grid, at=dict(x="face"))
+    v[...] = fd.rate(lambda v: 5.0 + 0 * v[...])
+    v[0] = lambda x, y: 2 * x - 3 * y
+    solution = fd.solve(v, stepper=fd.schemes.Euler())
+    seen = solution.to_xarray()
+    assert "grid_topology" in seen
+    assert float(jnp.max(jnp.abs(fd.misfit(solution, seen)))) < 1e-12
+    with pytest.raises(fd.DeclarationError, match=r"hold `w`, .* what is no field: observations\[\['v'\]\]"):
+        fd.misfit(solution, seen.assign(w=seen.v))

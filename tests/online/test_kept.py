@@ -155,6 +155,24 @@ def test_files_of_others_are_refused(tmp_path: Any) -> None:
         traced(jnp.zeros(9))
 
 
+def test_a_file_of_another_grid_is_refused(tmp_path: Any) -> None:
+    def made(step: float = 0.01, length: float = 1.0, steps: int = 10, bent: float = 2.0) -> Any:
+        y = fd.Axis.from_points([0.0, 1.0, bent, 4.0])
+        t, x = fd.Time(0.0, step * steps, num=steps + 1), fd.Axis(0.0, length, num=5)
+        u = fd.Field("u", fd.Grid(t=t, x=x, y=y))
+        u[...] = fd.rate(lambda u, k: -k * u[...])
+        u[0] = 1.0
+        return fd.online(u, dict(k=0.1), loss=lambda state, data: jnp.sum(state["u"] ** 2), stepper=fd.schemes.Euler())
+
+    one = made()
+    one.step(0.0)
+    place = one.save(tmp_path / "kept")
+    made(steps=25).restore(place)  # longer
+    for other in (made(step=0.1), made(length=2.0), made(bent=2.5)):
+        with pytest.raises(fd.DeclarationError, match=r"its grid is x=Axis.* t from 0 by 0\.01, and here"):
+            other.restore(place)
+
+
 def test_a_file_beyond_the_end_of_the_time_axis_is_refused(tmp_path: Any) -> None:
     one, short = stream(), stream(steps=2)
     for n in range(3):
