@@ -29,8 +29,8 @@ WORKING = 5
 class Fitted(AbstractRepeated):
     """Checkpoints in `memory` bytes for a run of `total` steps: 2√T states where they fit, else as many as do.
 
-    Where the derivative of JAX and of the march's kernel keeps no more than `easy` bytes, it is that: this is known
-    when it is traced. `small`: it does, unless there are many runs beside each other.
+    Where the derivative of JAX and of the march's kernel keeps no more than `easy` bytes, or than those states are, it
+    is that: this is known when it is traced. `small`: it does, unless there are many runs beside each other.
     """
 
     memory: int
@@ -81,7 +81,10 @@ class Fitted(AbstractRepeated):
                 f"vmap{heavy if detect_platform() == 'cpu' and count > 2 else ''}{more}"
             )
         more = show_blocks(count, state_bytes, self.memory // 2)
-        return f"where what all steps need fits in {self.easy} bytes, or is less, it keeps that; else it {shown}{more}"
+        return (
+            f"where what all steps need fits in {self.easy} bytes, or in those of the states said here, it keeps that; "
+            f"else it {shown}{more}"
+        )
 
 
 def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:

@@ -6,7 +6,7 @@ from typing import Any
 from ..grid import Axis, Grid
 
 TOPOLOGY = "grid_topology"
-"""The variable whose attributes describe the grid."""
+"""The variable whose attributes describe the grid, and its `cf_role`."""
 _NAMES = {"X": ("x", "lon", "longitude"), "Y": ("y", "lat", "latitude"), "Z": ("z", "depth", "height", "altitude")}
 _LOCATIONS = {
     2: {(): "face", (0,): "edge1", (1,): "edge2", (0, 1): "node"},
@@ -59,7 +59,7 @@ def topology(grid: Grid) -> dict[str, Any] | None:
         return None
     cells = " ".join(f"{axis}: {axis}_face (padding: {_padding(grid.space_axis(axis))})" for axis in order)
     return {  # edges and faces are left to SGRID's defaults, which are these: some readers take no others
-        "cf_role": "grid_topology",
+        "cf_role": TOPOLOGY,
         "topology_dimension": len(order),
         "node_dimensions": " ".join(f"{axis}_face" for axis in order),
         "face_dimensions" if len(order) == 2 else "volume_dimensions": cells,
