@@ -25,7 +25,7 @@ def takes(function: Callable[..., Any], count: int) -> bool:
 
 @contextmanager
 def traced_by_jax(what: str) -> Iterator[None]:
-    """Tells whose function turned traced values into numbers. Raises DeclarationError."""
+    """Tells whose function turned traced values into numbers, or mixed units. Raises DeclarationError."""
     try:
         yield
     except (
@@ -42,6 +42,14 @@ def traced_by_jax(what: str) -> Iterator[None]:
         raise DeclarationError(
             f"{what} turns its parameters into NumPy arrays or numbers, and has no derivative there. Write it in "
             f"jax.numpy; a solution's arrays are solution['u'], without to_xarray()."
+        ) from error
+    except Exception as error:
+        if type(error).__name__ != "UnitMismatchError":  # saiunit's, which nobody need have loaded
+            raise
+        which = str(error).rpartition("match:")[2].strip() or str(error)
+        raise DeclarationError(
+            f"{what} puts quantities of units together that do not match: {which}. Fields that are declared with units "
+            f"are quantities there; give the data in a unit of the same kind, 1.0 * saiunit.kelvin."
         ) from error
 
 

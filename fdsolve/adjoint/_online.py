@@ -201,6 +201,9 @@ def _make_update(run: Run, specs: Sequence[Any], moving: Sequence[int], join: An
     def step(parameters: Any, carry: Any, number: Any, constants: Any) -> Any:
         return run.step(operands(parameters, constants), carry, number[0])
 
+    def settled(parameters: Any, carry: Any, number: Any, constants: Any) -> Any:
+        return run.settled(operands(parameters, constants), carry, number[0] - 1)
+
     held = [jax.ShapeDtypeStruct(*spec) if one is None else one for spec, one in zip(specs, run.known, strict=True)]
     own = {name: held[k] for name, k in zip(names, moving, strict=True)}
     shapes, form = shapes_of(lambda known: run.begin(join(known)), held)
@@ -215,6 +218,7 @@ def _make_update(run: Run, specs: Sequence[Any], moving: Sequence[int], join: An
         first=lambda parameters, constants: run.begin(operands(parameters, constants)),
         look=run.look,
         is_deep=deep,
+        settled=settled,
     )
 
 

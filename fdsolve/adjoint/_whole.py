@@ -29,7 +29,8 @@ class Run:
     this level⟩, `look(carry)` all of a level that can be kept. `records`: whether something is written down on the
     way that only the whole run knows. `once(operands)` holds once what the operands hold more than once (a coefficient
     beyond an end), `spread` puts it back; `known`: the leaves of that, None for those that are traced. The step of most
-    levels is that of level `usual`.
+    levels is that of level `usual`. `settled(operands, carry, number)` is the carry at a level with what lies beyond
+    the ends made again of what lies between them.
     """
 
     quick: Callable[[Any], Any]
@@ -44,6 +45,7 @@ class Run:
     spread: Callable[[Any], Any] = lambda operands: operands
     known: tuple[Any, ...] = ()
     usual: int = 1
+    settled: Callable[[Any, Any, Any], Any] = lambda operands, carry, number: carry
 
 
 class AbstractWhole(AbstractAdjoint):

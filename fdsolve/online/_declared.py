@@ -12,7 +12,7 @@ from ..adjoint.traces import Update, make_update
 from ..errors import DeclarationError
 from ..kernels import Arrays
 from ..planning import Plan, final, make_plan
-from ..stepping import Carry, first_carry, interiors, make_step, usual_level
+from ..stepping import Carry, first_carry, interiors, make_settled, make_step, usual_level
 from ._labels import Labels
 from ._units import StreamUnits
 
@@ -79,6 +79,12 @@ def declare(
         number, data = given
         return onward(operands(own, data), carry, number)
 
+    again = make_settled(structure, axes)
+
+    def settled(own: Any, carry: Any, given: Any, constants: Any) -> Any:
+        number, data = given
+        return again(operands(own, data), carry, number - 1)
+
     def first(own: Any, constants: Any) -> Any:
         return first_carry(structure, axes, operands(own, inputs))
 
@@ -91,5 +97,6 @@ def declare(
         first=first,
         look=lambda held: interiors(structure, held[0]),
         is_deep=any(len(levels) > 1 for levels in carry[0].levels.values()),
+        settled=settled,
     )
     return Declared(made, update, carry, units, labels)

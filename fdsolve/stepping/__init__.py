@@ -37,5 +37,6 @@ from ._state import State as State
 from ._undo import describe_adjoint as describe_adjoint
 from ._update import first_carry as first_carry
 from ._update import make_run as make_run
+from ._update import make_settled as make_settled
 from ._update import make_step as make_step
 from ._update import usual_level as usual_level

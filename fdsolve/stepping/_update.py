@@ -11,10 +11,13 @@ from jax import lax
 
 from ..adjoint import Run, pairing
 from ..errors import PlanningError
-from ..kernels import Arrays
-from ..planning import Structure, taken
+from ..kernels import Arrays, Level
+from ..planning import Parallel, Piece, Segment, Structure, taken
+from ._fill import complete
 from ._march import Carry, after_first, begin, finish, make_prepared, make_ready, marcher
 from ._shown import interiors
+from ._state import State
+from ._time import time_of
 
 Step = Callable[[Arrays, Carry, Any], Carry]
 
@@ -46,10 +49,41 @@ def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
     return step
 
 
+def make_settled(structure: Structure, axes: tuple[str, ...]) -> Step:
+    """(operands, carry, number of the level) ↦ the carry there, of whose newest level that made again which rules make
+    of the level itself beyond the ends: ghosts, which copy or continue what lies between the ends."""
+    phase = structure.phases[_usual_segment(structure).phases[0]]
+    stages = [s for s in phase.stages if isinstance(s, Parallel) and _continues(structure, s.piece)]
+    made = replace(phase, stages=tuple(stages))
+
+    def settled(arrays: Arrays, carry: Carry, number: Any) -> Carry:
+        state = carry[0]
+        current = {one.name: state[one.name][0] for one in structure.carried}
+        older = {name: (*held[1:], held[-1]) for name, held in state.levels.items()}
+        level = Level(structure, arrays, current, older, number, 1.0, time_of(arrays, number))
+        level = complete(structure, made, level, axes)
+        levels = {name: (level.current[name], *held[1:]) for name, held in state.levels.items()}
+        return State(levels, state.memory, state.logs), carry[1]
+
+    return settled
+
+
+def _continues(structure: Structure, piece: Piece) -> bool:
+    """Whether a piece sets points beyond the ends from the level itself alone."""
+    if piece.adds or not piece.box.intersect(structure.array(piece.field).interior).empty:
+        return False
+    known = {one.name for one in structure.carried}
+    rules = [structure.rules[piece.rule]] + ([structure.rules[piece.predicate]] if piece.predicate is not None else [])
+    return piece.field in known and all(r.level == 0 and r.field in known for rule in rules for r in rule.reads)
+
+
 def usual_level(structure: Structure) -> int:
     """A level whose step is that of most levels."""
-    longest = max(map(after_first, structure.segments), key=lambda one: one.stop - one.start)
-    return longest.start
+    return _usual_segment(structure).start
+
+
+def _usual_segment(structure: Structure) -> Segment:
+    return max(map(after_first, structure.segments), key=lambda one: one.stop - one.start)
 
 
 def make_run(structure: Structure, axes: tuple[str, ...], repeats: Mapping[str, Sequence[np.ndarray | None]]) -> Run:
@@ -99,6 +133,7 @@ def make_run(structure: Structure, axes: tuple[str, ...], repeats: Mapping[str, 
         partial(_taken_from, once),
         partial(_taken_from, spread),
         usual=usual_level(structure),
+        settled=make_settled(bare, axes),
     )
 
 

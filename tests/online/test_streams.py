@@ -135,3 +135,23 @@ def test_what_is_refused_leaves_no_trace():
     with pytest.raises(fd.DeclarationError, match="shape"):
         stream.update(c=0.5, d=np.ones(2))
     assert stream.parameters == dict(c=0.9, d=0.1) and stream.level == 2
+
+
+def test_data_in_units_of_another_kind_are_told():
+    saiunit = pytest.importorskip("saiunit")
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=5, units="s"), x=fd.Axis(0.0, 8.0, num=8, periodic=True, units="m"))
+    u = fd.Field("u", grid, units="K")
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u))
+    u[0] = np.sin(np.arange(8.0))
+    params = dict(k=0.1 * saiunit.meter**2 / saiunit.second)
+    stream = fd.online(u, params, loss=lambda state, data: ((state["u"] - data) ** 2).sum(), stepper=fd.schemes.Euler())
+    with pytest.raises(fd.DeclarationError, match=r"the loss puts quantities of units together .* K != m"):
+        stream.step(np.ones(8) * saiunit.meter)
+    found = stream.step(np.ones(8) * saiunit.kelvin)
+    assert found.loss.unit == saiunit.kelvin2
+
+    def loss(p):
+        return ((fd.solve(u, **p, save=fd.final())["u"] - 3.0 * saiunit.second) ** 2).sum()
+
+    with pytest.raises(fd.DeclarationError, match=r"loss puts quantities of units together .* K != s"):
+        fd.invert(loss, params)

@@ -199,6 +199,24 @@ def test_leaks_are_diagonal_and_rules_exact() -> None:
     assert reports[1].because == "D is diagonal"
 
 
+def test_a_diagonal_step_whose_parameter_scales_the_state_is_followed_by_the_coupled_rule() -> None:
+    """D is diagonal, and the diagonal rule drops what the decay reads: that is said, and by which rule it is right."""
+
+    def decay(p: Any, u: Any, x: Any) -> Any:
+        return u - p["k"] * u
+
+    def loss(u: Any, x: Any) -> Any:
+        return jnp.sum(u**2)
+
+    cases = [(Exact(), 1), (DRTRL("coupled"), 1), (DRTRL(), 1)]
+    found, reports = march(decay, loss, dict(k=jnp.asarray(0.3)), U0, DRIVE, cases)
+    close(found[1]["k"] if isinstance(found[1], dict) else found[1], found[0], 1e-12)
+    assert [one.exact for one in reports] == [True, True, False]
+    assert not np.allclose(found[2], found[0])
+    assert reports[2].structure == "D is diagonal; D̃ by the rule `diagonal`"
+    assert 'rule="coupled" is exact here' in reports[2].because
+
+
 FACES = dict(k=jnp.asarray(0.15 + 0.05 * np.sin(1.3 * I16)))
 WAVY = jnp.asarray(np.cos(0.9 * I16) + 0.3 * np.sin(2.1 * I16))
 
@@ -416,6 +434,18 @@ WRONG = {
     "half the Jacobian": (
         dict(jacobian=lambda self, site, raw, others: 0.5 * _Two.jacobian(self, site, raw, others)),
         "is not ∂y/∂raw along each colour",
+    ),
+    "a leak": (
+        dict(propagate=lambda self, slope, trace: 0.5 * slope * trace),
+        "over two steps, `solve` of what `propagate` makes of a trace gives",
+    ),
+    "slopes of other places": (
+        dict(propagate=lambda self, slope, trace: jnp.roll(slope, 1) * trace),
+        "over two steps, `solve` of what `propagate` makes of a trace gives",
+    ),
+    "shape of the next trace": (
+        dict(propagate=lambda self, slope, trace: (slope * trace)[0]),
+        r"`propagate` gives the shape \(8,\), wanted is that of the trace, \(2, 8\)",
     ),
 }  # fmt: skip
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...errors import DeclarationError
 from ._embedding import Embedded, embed
-from ._exact import first_pattern, start_pattern, state_pattern
+from ._exact import first_pattern, start_pattern
 from ._method import AbstractMethod, Trace, entries_of, rows_of, start_along
 from ._operations import Stencil
-from ._patterns import STATE, colour, find_ends, mark, owners, push_state
+from ._patterns import STATE, colour, find_ends, find_pattern, mark, owners, push_state
 from ._proof import prove
 from ._registry import AbstractOperation, Site
 from ._sites import CannotFollow, Walk, make_walk
@@ -49,7 +49,7 @@ class DRTRL(AbstractMethod):
         except CannotFollow:
             if self.rule == "diagonal":
                 raise
-        slope, structure, exact = find_slope(update, walk, self.rule)
+        slope = find_slope(update, walk, self.rule)
         begun = {k for k in own if start_pattern(update, entries_of(update, (k,))).any()}
         banded = begun | {k for one in sites if not one.fits for k in one.site.sources}
         banded |= set(own) - {k for one in sites for k in one.site.sources}
@@ -57,7 +57,7 @@ class DRTRL(AbstractMethod):
         apart = [k for k in own if k not in banded]
         used = [one for one in sites if set(one.site.sources) & set(apart)]
         bands = {k: Band.of(update, k) for k in sorted(banded)}
-        return _combine(self, update, own, walk, used, apart, bands, slope, structure, exact)
+        return _combine(self, update, own, walk, used, apart, bands, slope)
 
 
 def check_rule(what: str, rule: Any) -> None:
@@ -74,9 +74,7 @@ def _combine(
     used: list[Embedded],
     apart: list[int],
     bands: dict[int, "Band"],
-    slope: Callable[[Point], Any],
-    structure: str,
-    exact: bool,
+    slope: "Slope",
 ) -> Trace:
     dtype = update.packing.dtype
     held = np.zeros(update.num_parameters, dtype)
@@ -93,7 +91,7 @@ def _combine(
         }
 
     def advance(point: Point, trace: Any) -> Any:
-        known = slope(point)
+        known = slope.at(point)
         slopes, taps = walk.slopes_at(point, [one.number for one in used]) if walk and used else ([], [])
         sites = [
             one.operation.propagate(one.take(known), eps)
@@ -123,9 +121,9 @@ def _combine(
         name = " + ".join(dict.fromkeys(one.site.name for one in mine))
         count = sum(len(one.operation.adjacency(one.site)) for one in mine)
         shapes.append((name, (count, *mine[0].site.out.shape)))
-    why = "D is diagonal" if exact else f"D is not diagonal, and the rule `{method.rule}` drops the rest"
-    rows = rows_of(update, own, f"d_rtrl, {method.rule}", shapes, structure, exact, why)
-    return Trace(start, advance, gradient, rows)
+    how = f"d_rtrl, {method.rule}"
+    rows = rows_of(update, own, how, shapes, slope.structure, slope.exact, slope.because)
+    return Trace(start, advance, gradient, rows, is_whole=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,22 +167,43 @@ class Band:
         return self.seen * jax.vmap(along)(self.moves)
 
 
-def find_slope(update: Update, walk: Walk | None, rule: str) -> tuple[Callable[[Point], Any], str, bool]:
-    """D̃ (N,) at a point, the structure of D in words, and whether D is that diagonal where it is seen, at any step."""
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """D̃ (N,) `at` a point, the structure of D in words, and whether D is that diagonal where it is seen, at any step;
+    `because`."""
+
+    at: Callable[[Point], Any]
+    structure: str
+    exact: bool
+    because: str
+
+
+def find_slope(update: Update, walk: Walk | None, rule: str) -> Slope:
+    """D̃ of an update by a rule."""
     function = update.step
     if rule == "diagonal":
         assert walk is not None
         function = walk.cut
-    push = push_state(function)
+
+    def settled(theta: Any, state: Any, aside: Any, inputs: Any) -> Any:
+        """The same with what lies beyond the ends as a part of what it is made of."""
+        return function(theta, update.settle(theta, state, aside, inputs), aside, inputs)
+
+    push = push_state(settled)
     ones = np.ones((update.num_states,), update.packing.dtype)
 
     def plain(point: Point) -> Any:
         return push(point, ones)
 
-    slope = plain if _is_diagonal(update, function) else _combed(update, push, function)
-    exact = _is_diagonal(update, update.step) and not (rule == "diagonal" and walk is not None and _reads(walk))
-    structure = "D is diagonal" if exact else f"D is no diagonal matrix; D̃ by the rule `{rule}`"
-    return slope, structure, exact
+    reads = rule == "diagonal" and walk is not None and _reads(walk)
+    slope = plain if _is_diagonal(update, function) else _combed(update, push, settled)
+    if not _is_diagonal(update, update.step):
+        why = f"D is not diagonal, and the rule `{rule}` drops the rest"
+        return Slope(slope, f"D is no diagonal matrix; D̃ by the rule `{rule}`", False, why)
+    if reads:
+        why = f'the rule `{rule}` drops how parameters act through the state; rule="coupled" is exact here'
+        return Slope(slope, f"D is diagonal; D̃ by the rule `{rule}`", False, why)
+    return Slope(slope, "D is diagonal", True, "D is diagonal")
 
 
 def _is_diagonal(update: Update, function: Any) -> bool:
@@ -209,7 +228,7 @@ def _reads(walk: Walk) -> bool:
 
 def _combed(update: Update, push: Any, function: Any) -> Callable[[Point], Any]:
     """The diagonal of a matrix from probes with combs."""
-    pattern = state_pattern(update, None if function == update.step else function)
+    pattern = find_pattern(update, function, STATE, np.arange(update.num_states), "∂u'/∂u")
     pattern = pattern | np.eye(len(pattern), dtype=bool)
     colours = colour(pattern)
     combs = (np.arange(colours.max() + 1)[:, None] == colours).astype(update.packing.dtype)

@@ -113,6 +113,6 @@ def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def state_pattern(update: Update, function: Any = None) -> np.ndarray:
+def state_pattern(update: Update) -> np.ndarray:
     """(N, N): which numbers of the next state depend on which of this one."""
-    return find_pattern(update, function or update.step, STATE, np.arange(update.num_states), "∂u'/∂u")
+    return find_pattern(update, update.step, STATE, np.arange(update.num_states), "∂u'/∂u")

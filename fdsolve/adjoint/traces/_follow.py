@@ -30,6 +30,11 @@ class Following:
         rows = {row.parameter: row for trace in self.traces for row in trace.report}
         return tuple(rows[p.name] for p in self.update.parameters)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all traces are of all numbers of the state."""
+        return all(trace.is_whole for trace in self.traces)
+
     def start(self, theta: Any, constants: Any) -> Any:
         """The traces at the first state."""
         return [trace.start(theta, constants) for trace in self.traces]
@@ -142,6 +147,9 @@ class Follower:
                 aside = jax.tree.map(keep, beside, aside)
                 return (keep(made, u), aside, total + jnp.where(taken, value, 0.0)), value
 
+            if not self.following.is_whole:  # what traces do not follow is a part of what it is made of
+                first = jax.tree.map(lambda b: b[0], buffer[0])
+                state = self.following.update.settle(theta, state, entry["aside"], (inputs[0], first))
             begun = (state, entry["aside"], jnp.zeros((), state.dtype))
             (u, aside, total), values = jax.lax.scan(one, begun, (steps, buffer))
             return total, (u, aside, values[count])

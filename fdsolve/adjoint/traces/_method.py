@@ -40,13 +40,15 @@ class Trace:
     """A method bound to an update: pure functions.
 
     `start(θ, constants)` is the trace at the first state, `advance(point, trace)` that after the step from `point`, and
-    `gradient(point, trace, δ)` the vector (P,) of Σ Sᵀδ, zero for the parameters of others.
+    `gradient(point, trace, δ)` the vector (P,) of Σ Sᵀδ, zero for the parameters of others. `is_whole`: the
+    trace is of all numbers of the state, not only of those that losses can read.
     """
 
     start: Callable[[Any, Any], Any]
     advance: Callable[[Point, Any], Any]
     gradient: Callable[[Point, Any, Any], Any]
     report: tuple[Followed, ...]
+    is_whole: bool = True
 
 
 class AbstractMethod(ABC):

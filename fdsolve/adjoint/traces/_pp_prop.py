@@ -47,8 +47,8 @@ class PPProp(AbstractMethod):
         walk = make_walk(update)
         sites = embed(walk, own)
         _check(update, own, sites)
-        slope, structure, diagonal = find_slope(update, walk, self.rule)
-        exact = diagonal and self._is_exact(update, walk, sites, slope)
+        slope = find_slope(update, walk, self.rule)
+        exact = slope.exact and self._is_exact(update, walk, sites, slope.at)
         dtype = update.packing.dtype
         held = np.zeros(update.num_parameters, dtype)
         held[entries_of(update, own)] = 1
@@ -61,7 +61,7 @@ class PPProp(AbstractMethod):
             return xs, [jnp.zeros(one.site.out.shape, dtype) for one in sites], jnp.zeros((), dtype)
 
         def advance(point: Point, trace: Any) -> Any:
-            known = slope(point)
+            known = slope.at(point)
             dfs, taps = walk.slopes_at(point, _numbers(sites))
             xs = [
                 [self.alpha_x * old + new for old, new in zip(olds, _moving(one, tap), strict=True)]
@@ -89,7 +89,8 @@ class PPProp(AbstractMethod):
             mine = [one for one in sites if k in one.site.sources]
             name = " + ".join(dict.fromkeys(one.site.name for one in mine))
             shapes.append((name, (2 * len(mine), *mine[0].site.out.shape)))
-        return Trace(start, advance, gradient, rows_of(update, own, "pp_prop", shapes, structure, exact, why))
+        rows = rows_of(update, own, "pp_prop", shapes, slope.structure, exact, why)
+        return Trace(start, advance, gradient, rows, is_whole=False)
 
     def _is_exact(self, update: Update, walk: Walk, sites: list[Embedded], slope: Any) -> bool:
         values, acting = [], []

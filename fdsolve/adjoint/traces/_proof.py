@@ -17,7 +17,8 @@ _LOSS = 1e4
 
 def prove(site: Site, operation: AbstractOperation, others: Sequence[Any]) -> None:
     """Raises DeclarationError where an operation's rules do not give a gradient over one step: `solve` of `jacobian`
-    is the transpose of ∂y/∂raw, compared along a random direction; `others` are like the further operands.
+    is the transpose of ∂y/∂raw, compared along a random direction, or over two: `solve` of δ by what `propagate` makes
+    of a trace is that of slope · δ by the trace. `others` are like the further operands.
 
     Operations that are known from the start are not looked at, and those on complex numbers only for their shapes.
     """
@@ -36,6 +37,9 @@ def prove(site: Site, operation: AbstractOperation, others: Sequence[Any]) -> No
     made = jax.eval_shape(lambda raw, rest: operation.jacobian(site, raw, rest), site.raw, tuple(others))
     if made.shape != out.shape:
         raise _wrong(site, f"`jacobian` gives the shape {made.shape}, wanted is (colours, *y), {out.shape}")
+    moved = jax.eval_shape(operation.propagate, site.out, out)
+    if moved.shape != out.shape:
+        raise _wrong(site, f"`propagate` gives the shape {moved.shape}, wanted is that of the trace, {out.shape}")
     found = jax.eval_shape(lambda delta, trace: operation.solve(site, delta, trace), site.out, out)
     if found.shape != shape:
         raise _wrong(site, f"`solve` gives the shape {found.shape}, wanted is that of the parameter, {shape}")
@@ -44,7 +48,7 @@ def prove(site: Site, operation: AbstractOperation, others: Sequence[Any]) -> No
 
 
 def _compare(site: Site, operation: AbstractOperation, others: Sequence[Any]) -> None:
-    """⟨δ, ∂y/∂raw · v⟩ by JAX and ⟨solve(δ, jacobian), v⟩ by the rules."""
+    """⟨δ, ∂y/∂raw · v⟩ by JAX and ⟨solve(δ, jacobian), v⟩ by the rules; then a step on."""
     rng = np.random.default_rng(0)
 
     def like(one: Any) -> Any:
@@ -57,17 +61,37 @@ def _compare(site: Site, operation: AbstractOperation, others: Sequence[Any]) ->
         found = operation.solve(site, delta, operation.jacobian(site, raw, rest))
         return jnp.vdot(delta, along), jnp.vdot(found, v), jnp.sum(jnp.abs(delta * along)) + jnp.sum(jnp.abs(found * v))
 
+    def onward(raw: Any, rest: tuple[Any, ...], v: Any, delta: Any, slope: Any) -> tuple[Any, Any, Any]:
+        trace = operation.jacobian(site, raw, rest)
+        wanted = operation.solve(site, slope * delta, trace)
+        found = operation.solve(site, delta, operation.propagate(slope, trace))
+        return jnp.vdot(wanted, v), jnp.vdot(found, v), jnp.sum(jnp.abs(wanted * v)) + jnp.sum(jnp.abs(found * v))
+
     with jax.ensure_compile_time_eval():
         given = like(site.raw), tuple(map(like, others)), like(site.raw), like(site.out)
-        wanted, found, size = map(float, jax.jit(both)(*given))
-    close = _LOSS * float(jnp.finfo(site.out.dtype).eps) * size
-    if np.isfinite([wanted, size]).all() and not abs(found - wanted) <= close:
+        wanted, found, agree = _held(site, jax.jit(both)(*given))
+        then, moved, agree_then = _held(site, jax.jit(onward)(*given, like(site.out)))
+    if not agree:
         raise _wrong(
             site,
             f"over one step, `solve` of `jacobian` gives {found:.6g} for {wanted:.6g} along a random direction. Either "
             "two entries of one colour reach the same entry of y, or `jacobian` is not ∂y/∂raw along each colour, or "
             "`solve` gives an entry of the parameter what belongs to another",
         )
+    if not agree_then:
+        raise _wrong(
+            site,
+            f"over two steps, `solve` of what `propagate` makes of a trace gives {moved:.6g} for {then:.6g} along a "
+            "random direction. `propagate(slope, trace)` is the trace where each entry of y has gone on by its own "
+            "slope: slope * trace, unless the trace is kept in another form",
+        )
+
+
+def _held(site: Site, found: tuple[Any, Any, Any]) -> tuple[float, float, bool]:
+    """Two sides of a comparison and whether they agree up to roundings of what is summed; what is not finite does."""
+    wanted, made, size = map(float, found)
+    close = _LOSS * float(jnp.finfo(site.out.dtype).eps) * size
+    return wanted, made, not np.isfinite([wanted, size]).all() or abs(made - wanted) <= close
 
 
 def _wrong(site: Site, how: str) -> DeclarationError:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 
 from ...errors import DeclarationError
@@ -96,8 +97,10 @@ class Update:
     `function(parts, u, aside, (constants, inputs))` takes the parameters one by one and gives (u', aside'). `example`
     is a point of concrete arrays at which its structure is looked at; `seen` (N,) marks the numbers that losses can
     read; `first(θ, constants)`, if the first state depends on parameters, is that state; `is_deep`: the step reads
-    more than the level before; `is_concrete`: the example is what was given, not made up; `unknown`: a tree of the form
-    of the constants, True for those whose values are not known.
+    more than the level before; `remade(parts, u, aside, (constants, inputs))`, if the state holds copies of its own
+    numbers, is the state before the step of these inputs with the copies made again; `is_concrete`: the example is
+    what was given, not made up; `unknown`: a tree of the form of the constants, True for those whose values are not
+    known.
     """
 
     function: Callable[[list[Any], Any, Any, Any], tuple[Any, Any]]
@@ -106,6 +109,7 @@ class Update:
     example: Point = field(repr=False)
     seen: np.ndarray = field(repr=False)
     first: Callable[[Any, Any], Any] | None = None
+    remade: Callable[[list[Any], Any, Any, Any], Any] | None = None
     is_deep: bool = False
     is_concrete: bool = True
     unknown: Any = field(default=None, repr=False)
@@ -127,6 +131,13 @@ class Update:
     def step(self, theta: Any, state: Any, aside: Any, inputs: Any) -> tuple[Any, Any]:
         """u', and what stands aside then."""
         return self.function(self.split(theta), state, aside, inputs)
+
+    def settle(self, theta: Any, state: Any, aside: Any, inputs: Any) -> Any:
+        """The state before a step, the same numbers, whose copies depend on what they copy, not on themselves."""
+        if self.remade is None:
+            return state
+        made = self.remade(self.split(theta), state, aside, inputs)
+        return lax.stop_gradient(state) + (made - lax.stop_gradient(made))
 
     def join(self, parts: Mapping[str, Any]) -> Any:
         """The vector of parameters by name."""
@@ -150,13 +161,15 @@ def make_update(
     first: Callable[[dict[str, Any], Any], Any] | None = None,
     look: Callable[[Any], Any] | None = None,
     is_deep: bool = False,
+    settled: Callable[[dict[str, Any], Any, Any, Any], Any] | None = None,
 ) -> Update:
     """The update of a step of trees of arrays: `step(parameters, state, inputs, constants)` is the next state.
 
     `parameters` are real arrays by name, `state` a tree, `inputs` an example of what differs from step to step,
-    `constants` what does not; `first` gives the first state from parameters and constants; `look(state)` what losses
-    can read of a state (default: all). An array may be given by its shape. Raises DeclarationError for
-    parameters that are no real floating numbers.
+    `constants` what does not; `first` gives the first state from parameters and constants; `look(state)` what
+    losses can read of a state (default: all); `settled`, of the arguments of `step`, the state before the step with
+    what it holds of copies of its own numbers (ghosts) made again. An array may be given by its shape. Raises
+    DeclarationError for parameters that are no real floating numbers.
     """
     packing, places, start = Packing.of(state), [], 0
     for name, value in parameters.items():
@@ -174,6 +187,12 @@ def make_update(
         constant, inputs = given
         return packing.pack(step(named, packing.unpack(vector, aside), inputs, constant))
 
+    def remade(parts: list[Any], vector: Any, aside: Any, given: Any) -> Any:
+        assert settled is not None
+        named = {p.name: one for p, one in zip(places, parts, strict=True)}
+        constant, inputs = given
+        return packing.pack(settled(named, packing.unpack(vector, aside), inputs, constant))[0]
+
     found = (dict(parameters), state, (constants, inputs))
     concrete = not any(isinstance(leaf, _UNKNOWN) for leaf in jax.tree.leaves(found))
     with jax.ensure_compile_time_eval():
@@ -190,7 +209,8 @@ def make_update(
     example = (theta, vector, aside, fixed[2])
     started = None if first is None else begin
     unknown = jax.tree.map(lambda leaf: isinstance(leaf, _UNKNOWN), constants)
-    return Update(function, tuple(places), packing, example, seen, started, is_deep, concrete, unknown)
+    again = None if settled is None else remade
+    return Update(function, tuple(places), packing, example, seen, started, again, is_deep, concrete, unknown)
 
 
 def _flat(value: Any, packing: Packing) -> Any:
