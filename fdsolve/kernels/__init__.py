@@ -44,9 +44,11 @@ from ._selection import select as select
 from ._skew import skew as skew
 from ._skew import unskew as unskew
 from ._slices import evaluate as evaluate
+from ._slices import evaluate_shared as evaluate_shared
 from ._slices import farthest_first as farthest_first
 from ._slices import place as place
 from ._slices import selector as selector
+from ._slices import sets_box as sets_box
 from ._slices import vectorise_guarded as vectorise_guarded
 from ._slices import write as write
 from ._stencil_call import StencilCall as StencilCall

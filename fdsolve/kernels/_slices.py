@@ -10,7 +10,7 @@ from jax import lax
 
 from ..planning import Array, Piece
 from ..region import Box
-from ..stencil import Operand, ProfileRead, StateRead, Traced
+from ..stencil import Operand, ProfileRead, StateRead, Traced, may_share, share
 from ._affine_pieces import evaluate_parts, split_piece
 from ._level import Level, take_box, vectorise, vectorise_function
 from ._numbers import at_points
@@ -36,6 +36,34 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
     if held is None or not rule.operands:
         return at_points(function, values, flags, piece.box.shape)
     return at_points(_guarded(function), [held, *values], [(True,) * len(axes), *flags], piece.box.shape)
+
+
+def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]) -> dict[Piece, jax.Array]:
+    """The values of those among pieces, which hold at the level as it is, that have much to compute in common."""
+    groups: dict[Any, list[Piece]] = {}
+    for piece in pieces:
+        rule = level.structure.rules[piece.rule]
+        if may_share(rule) and sets_box(piece, adding=True) and not _is_split(level, piece):
+            groups.setdefault((piece.box, frozenset(rule.operands)), []).append(piece)
+    found: dict[Piece, jax.Array] = {}
+    for (box, _), group in groups.items():
+        together = share(tuple(level.structure.rules[piece.rule] for piece in group)) if len(group) > 1 else None
+        if together is not None:
+            taken = {one: level.take(one, box, axes) for one in farthest_first(together.operands)}
+            values, flags = zip(*(taken[one] for one in together.operands), strict=True)
+            found.update(zip(group, at_points(together, values, flags, box.shape), strict=True))
+    return found
+
+
+def sets_box(piece: Piece, adding: bool = False) -> bool:
+    """Whether a piece gives all points of its box by its rule; `adding`: also where it adds to what is there."""
+    return piece.mask is None and piece.predicate is None and piece.operation is None and (adding or not piece.adds)
+
+
+def _is_split(level: Level, piece: Piece) -> bool:
+    """Whether another kernel computes parts of a piece."""
+    backend = level.structure.kernel("stencil")
+    return backend != "slices" and not isinstance(split_piece(level.structure, piece), str)
 
 
 def _with_consts(rule: Traced, count: int, *values: Any) -> Any:

@@ -15,7 +15,9 @@ from jax.core import Tracer
 from ..errors import DeclarationError, RunError
 from ..files import replace_file
 
-FORMAT = 1
+FORMAT = 2
+RULES = "list of rules"
+"""What versions of JAX write each in their own way; files of others are not asked for it."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ def write(path: Any, kind: Mapping[str, str], content: Mapping[str, Any]) -> Pat
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(content)):
         raise RunError("save: the stream is traced by jax.jit or the like, and has no numbers yet. Save it outside.")
     place = _place(path, "save")
-    held = pickle.dumps(dict(format=FORMAT, kind=dict(kind), content=jax.tree.map(_Array.of, dict(content))))
+    held = dict(format=FORMAT, jax=jax.__version__, kind=dict(kind), content=jax.tree.map(_Array.of, dict(content)))
     try:
-        replace_file(place, held, on_disk=True)
+        replace_file(place, pickle.dumps(held), on_disk=True)
     except OSError as error:
         raise RunError(f"save: {str(place)!r} cannot be written: {error.strerror or error}.") from error
     return place
@@ -62,11 +64,16 @@ def read(path: Any, kind: Mapping[str, str]) -> dict[str, Any]:
         raise RunError(f"restore: there is no file {str(place)!r}. stream.save(path) writes one.") from None
     except Exception as error:  # whatever the bytes make of pickle
         raise RunError(f"restore: {str(place)!r} cannot be read as a stream: {error}.") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT or set(found) != {"format", "kind", "content"}:
+    if (
+        not isinstance(found, dict)
+        or found.get("format") != FORMAT
+        or set(found) != {"format", "jax", "kind", "content"}
+    ):
         raise RunError(
             f"restore: {str(place)!r} holds no stream that this version reads. stream.save(path) writes one."
         )
-    other = [name for name in kind if found["kind"].get(name) != kind[name]]
+    asked = [name for name in kind if name != RULES or found["jax"] == jax.__version__]
+    other = [name for name in asked if found["kind"].get(name) != kind[name]]
     if other:
         raise DeclarationError(
             f"restore: {str(place)!r} is of another stream: its {other[0]} is {found['kind'].get(other[0])}, and here "

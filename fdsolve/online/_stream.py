@@ -1,5 +1,6 @@
 """The streaming driver: state, loss and gradient after every step, in memory that does not grow."""
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from hashlib import sha256
@@ -16,12 +17,13 @@ from ..adjoint import check_window, forward_derivatives, make_method, warn_if_in
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
 from ..grid import Grid
+from ..planning import Structure, pieces_of
 from ..stencil import depends_on
 from ..units import plain
 from ._arguments import to_array, to_real
 from ._data import Places, plain_data
 from ._declared import Declared, declare
-from ._kept import read, write
+from ._kept import RULES, read, write
 from ._labels import Labels, plain_array
 from ._units import StreamUnits
 
@@ -190,7 +192,7 @@ class Stream:
         may be longer. Restore only files you trust: they are pickles.
 
         Raises RunError for what is no such file, DeclarationError for that of a stream of other parameters, fields,
-        methods or windows, or one that is beyond the end of the time axis.
+        rules, methods or windows, or one that is beyond the end of the time axis.
         """
         found = read(path, self._kind)
         if found["number"] > self._declared.last:
@@ -211,6 +213,7 @@ class Stream:
             "list of parameters": declared.units.describe(self.parameters),
             "list of fields": declared.units.describe(declared.look(declared.carry)),
             "grid": _describe(declared.plan.problem.scope.grid),
+            RULES: _describe_rules(declared.plan.structure),
             "state": f"{declared.update.num_states} numbers, {declared.update.packing.dtype}",
             "method": self._method,
             "window": str(self._follower.window),
@@ -374,6 +377,21 @@ def _describe(grid: Grid) -> str:
     time = grid.time
     assert time is not None
     return ", ".join([*shown, f"{grid.time_name} from {time.start:.9g} by {time.step:.9g}"])
+
+
+def _describe_rules(structure: Structure) -> str:
+    """The rules of steps and their stepper: what they are called, and in eight letters what they compute, whatever
+    their numbers."""
+    segments = [one for one in structure.segments if one.stop > 1]
+    used = {n for one in segments for k, n in enumerate(one.phases) if one.start + k > 0 or len(one.phases) == 1}
+    phases = [structure.phases[number] for number in sorted(used)]
+    pieces = [p for one in phases for p in (*(q for stage in one.stages for q in pieces_of(stage)), *one.rates)]
+    rules = [structure.rules[piece.rule] for piece in pieces]
+    written = [f"{p.field} {p.box} {rule.operands} {rule.jaxpr}" for p, rule in zip(pieces, rules, strict=True)]
+    meant = re.sub(r"0x[0-9a-f]+", "", "; ".join(written))  # places in memory
+    labels = dict.fromkeys(piece.label for piece in pieces)
+    stepper = "" if structure.stepper is None else f" by {structure.stepper!r}"
+    return f"{', '.join(labels)}{stepper} ({sha256(meant.encode()).hexdigest()[:8]})"
 
 
 def _digest(points: np.ndarray) -> str:

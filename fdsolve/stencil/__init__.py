@@ -30,6 +30,9 @@ from ._scope import Labelled as Labelled
 from ._scope import Scope as Scope
 from ._scope import Static as Static
 from ._scope import WholeArray as WholeArray
+from ._share import Shared as Shared
+from ._share import may_share as may_share
+from ._share import share as share
 from ._splice import Splice as Splice
 from ._trace import Traced as Traced
 from ._trace import constant_rule as constant_rule

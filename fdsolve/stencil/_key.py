@@ -42,7 +42,7 @@ def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
             eqn.primitive.name,
             tuple(atom(v) for v in eqn.invars),
             tuple((number(v), _shown(v.aval)) for v in eqn.outvars),
-            _value_key(eqn.params),
+            value_key(eqn.params),
         )
         for eqn in jaxpr.eqns
     )
@@ -54,15 +54,16 @@ def _shown(aval: Any) -> str:
     return str(aval)
 
 
-def _value_key(value: Any) -> Hashable:
+def value_key(value: Any) -> Hashable:
+    """A hashable value, equal for parameters of equations that mean the same."""
     if isinstance(value, jex.ClosedJaxpr):
-        return ("closed", jaxpr_key(value.jaxpr), tuple(_value_key(c) for c in value.consts))
+        return ("closed", jaxpr_key(value.jaxpr), tuple(value_key(c) for c in value.consts))
     if isinstance(value, jex.Jaxpr):
         return ("jaxpr", jaxpr_key(value))
     if isinstance(value, dict):
-        return tuple((name, _value_key(part)) for name, part in sorted(value.items()))
+        return tuple((name, value_key(part)) for name, part in sorted(value.items()))
     if isinstance(value, tuple | list):
-        return tuple(_value_key(part) for part in value)
+        return tuple(value_key(part) for part in value)
     if isinstance(value, np.ndarray | np.generic):
         return (value.tobytes(), value.dtype.str, value.shape)
     try:

@@ -1,16 +1,30 @@
 """Completing a level: what holds beside given values, stage by stage, ghosts included."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..kernels import Level, evaluate, place, put_boxes, solve_recurrence, sweep, sweep_points, write
+from ..kernels import (
+    Level,
+    evaluate,
+    evaluate_shared,
+    place,
+    put_boxes,
+    sets_box,
+    solve_recurrence,
+    sweep,
+    sweep_points,
+    write,
+)
 from ..planning import Array, Parallel, PhaseStructure, Piece, Solve, Stage, Structure, Sweep
 from ..region import Box
 from ..schemes import Walls
+from ..stencil import may_share
 from ._state import Levels
 from ._systems import solve_stage
 from ._walls import timed_value
@@ -45,9 +59,11 @@ def _run(
 ) -> Level:
     groups = _grouped(structure, stages)
     last = {name: k for k, stage in enumerate(groups) for name in _written(stage)}
+    ready: dict[Piece, jax.Array] = {}
     for k, stage in enumerate(groups):
         if isinstance(stage, list):
-            level = _set_together(structure, stage, needs_base, level, axes, walls)
+            ready |= evaluate_shared(level, _alike(structure, groups[k:], ready), axes)
+            level = _set_together(structure, stage, needs_base, level, axes, walls, ready)
         elif isinstance(stage, Solve):
 
             def inner(level: Level, stage: Solve = stage) -> Level:
@@ -62,6 +78,29 @@ def _run(
         if done := {name for name in _written(stage) if last[name] == k}:
             level = level.with_cuts_now(done, [piece for later in groups[k + 1 :] for piece in _pieces_at_once(later)])
     return level
+
+
+def _alike(structure: Structure, groups: Sequence[Stage | list[Piece]], ready: Mapping[Piece, Any]) -> list[Piece]:
+    """The pieces of the first group, none of them ready, and those of later ones that read on the same boxes what they
+    read, as it is before the first."""
+    found: list[Piece] = []
+    for piece in _boxes_of(groups[0]):
+        rule = structure.rules[piece.rule]
+        if piece in ready or not may_share(rule):
+            continue
+        read, operands = {one.field for one in rule.reads if one.level == 0}, set(rule.operands)
+        found.append(piece)
+        for later in groups[1:]:
+            alike = (one for one in _boxes_of(later) if one.box == piece.box)
+            found += [one for one in alike if set(structure.rules[one.rule].operands) == operands]
+            if read & _written(later):
+                break
+    return found
+
+
+def _boxes_of(stage: Stage | list[Piece]) -> list[Piece]:
+    """The pieces of a group of boxes."""
+    return stage if isinstance(stage, list) else []
 
 
 def _written(stage: Stage | list[Piece]) -> set[str]:
@@ -82,7 +121,7 @@ def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list
     are one: each by itself would cost a gradient a copy of the field's array, with zeros where it stands."""
     found: list[Stage | list[Piece]] = []
     for stage in stages:
-        if not isinstance(stage, Parallel) or not _sets_box(stage.piece):
+        if not isinstance(stage, Parallel) or not sets_box(stage.piece):
             found.append(stage)
             continue
         piece, last = stage.piece, found[-1] if found else None
@@ -93,11 +132,6 @@ def _grouped(structure: Structure, stages: Sequence[Stage]) -> list[Stage | list
         else:
             found.append([piece])
     return found
-
-
-def _sets_box(piece: Piece) -> bool:
-    """Whether a piece sets all points of its box by its rule."""
-    return piece.mask is None and piece.predicate is None and piece.operation is None and not piece.adds
 
 
 def _read_now(structure: Structure, piece: Piece) -> list[Box]:
@@ -113,17 +147,20 @@ def _set_together(
     level: Level,
     axes: tuple[str, ...],
     walls: Walls | None,
+    ready: Mapping[Piece, jax.Array],
 ) -> Level:
-    """Sets boxes of one field that do not depend on each other."""
+    """Sets boxes of one field that do not depend on each other; `ready` are values that were computed with others."""
     if len(pieces) == 1:
-        return _set(structure, pieces[0], needs_base, level, axes, walls)
+        return _set(structure, pieces[0], needs_base, level, axes, walls, ready)
     name = pieces[0].field
     storage, target = structure.array(name), level.current.get(name, level.spare.get(name))
     timed = walls if name in needs_base else None
     values = [
-        evaluate(level, piece, axes)
-        if timed is None or not structure.is_timed(piece)
-        else timed_value(level, piece, axes, timed)
+        timed_value(level, piece, axes, timed)
+        if timed is not None and structure.is_timed(piece)
+        else ready[piece]
+        if piece in ready
+        else evaluate(level, piece, axes)
         for piece in pieces
     ]
     boxes = [piece.box.shift(tuple(-o for o in storage.origin)) for piece in pieces]
@@ -137,10 +174,13 @@ def _set(
     level: Level,
     axes: tuple[str, ...],
     walls: Walls | None,
+    ready: Mapping[Piece, jax.Array] = MappingProxyType({}),
 ) -> Level:
     storage, target = structure.array(piece.field), level.current.get(piece.field)
     if walls is not None and piece.field in needs_base and structure.is_timed(piece):
         array = place(level, piece, axes, target, storage, timed_value(level, piece, axes, walls))
+    elif piece in ready:
+        array = place(level, piece, axes, target, storage, ready[piece])
     else:
         array = write(level, piece, axes, target, storage)
     return level.with_current(piece.field, array)

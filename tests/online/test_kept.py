@@ -133,6 +133,15 @@ def test_files_of_others_are_refused(tmp_path: Any) -> None:
     ):
         with pytest.raises(fd.DeclarationError, match=f"restore: .* is of another stream: {text}"):
             other.restore(place)
+    u = rod()
+    u[1:] = lambda u, k, s, heating, dt: u["t-1"] + dt * (k[...] * u["t-1"] + heating * jnp.tanh(s * u["t-1"]))
+    misfit = lambda state, data: jnp.sum((state["u"] - data["seen"]) ** 2)  # noqa: E731
+    params = dict(s=0.7, k=jnp.linspace(0.2, 0.4, 9))
+    other = fd.online(u, params, loss=misfit, inputs=dict(heating=0.1))
+    with pytest.raises(
+        fd.DeclarationError, match=r"its list of rules is .*`rule` on u\[\.\.\.\].*, and here it is .*`lambda`"
+    ):
+        other.restore(place)
     with pytest.raises(fd.RunError, match="there is no file"):
         one.restore(tmp_path / "none")
     for content in (b"", b"text", place.read_bytes()[:200]):
