@@ -1,6 +1,7 @@
 """Is a point one where the loss falls no further? Short steps do not tell, so longer ones are tried."""
 
 import math
+from collections.abc import Iterator
 
 import jax
 import numpy as np
@@ -12,6 +13,12 @@ ALLOWED = 10.0
 """Of the tolerance: what the loss may still fall by."""
 TRIALS = 12
 """Steps that are tried; on a parabola the second one is at its bottom."""
+FEW = 32
+"""Variables up to which the curvature is looked at too."""
+ROUNDINGS = 10
+"""Of residuals, whose squares are no loss."""
+CURVED, BENT = 1e-6, 1e-4
+"""Curvature, of that along the variables, below which it is rounding, and beyond which a negative one is none."""
 
 
 class Flatness:
@@ -22,6 +29,7 @@ class Flatness:
     """
 
     def __init__(self, objective: Objective, tolerance: float) -> None:
+        self._objective = objective
         self._loss, self._slope = jax.jit(objective.loss), jax.jit(jax.grad(objective.loss))
         self._tolerance, self._rounding = tolerance, objective.space.rounding
         self._steep = math.inf
@@ -45,6 +53,53 @@ class Flatness:
             return False
         return True
 
+    def holds_all_around(self, report: Report) -> bool:
+        """Whether the loss falls by no more than 10 ε|L| along what its curvature promises either: at the bottom of the
+        paraboloid through the point, and away from a maximum or a saddle; or only by steps that are no larger than
+        10 ε of the variables. True where there are many of these.
+
+        Down the gradient the steepest variables hide the others, which may be many orders flatter.
+        """
+        point = np.asarray(report.vector, float)
+        if not 0 < point.size <= FEW:
+            return True
+        found = self._curvature(report.vector)
+        if not all(np.isfinite(one).all() for one in found):
+            return True
+        # Of a loss that was 1 at the start, squares of roundings are left.
+        enough = ALLOWED * max(self._tolerance, self._rounding) * abs(report.loss) + (ROUNDINGS * self._rounding) ** 2
+        for step in self._promising(point, *found):
+            fall = report.loss - float(self._loss((point + step).astype(report.vector.dtype)))
+            if fall > enough and np.max(np.abs(step) / _sizes_of(point)) > ALLOWED * self._tolerance:
+                return False
+        return True
+
+    def _curvature(self, vector: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian: of residuals r by JᵀJ, of other losses by differences of gradients."""
+        if self._objective.compiled is not None:
+            value, matrix = (np.asarray(one, float) for one in self._objective.compiled(vector).both())
+            return matrix.T @ value / self._objective.unit, matrix.T @ matrix / self._objective.unit
+        point = np.asarray(vector, float)
+        steps, columns = self._rounding ** (1 / 3) * _sizes_of(point), []
+        for k, step in enumerate(steps):
+            ends = [point + sign * step * (np.arange(point.size) == k) for sign in (1, -1)]
+            up, down = (np.asarray(self._slope(one.astype(vector.dtype)), float) for one in ends)
+            columns.append((up - down) / (2 * step))
+        return np.asarray(self._slope(vector), float), (np.array(columns) + np.array(columns).T) / 2
+
+    def _promising(self, point: np.ndarray, slope: np.ndarray, curvature: np.ndarray) -> Iterator[np.ndarray]:
+        """Steps along which the loss should fall, if it is a paraboloid, or bent down."""
+        along = np.abs(np.diag(curvature))
+        units = 1 / np.sqrt(np.where(along > 0, along, 1.0))
+        values, vectors = np.linalg.eigh(units[:, None] * curvature * units)
+        seen = np.abs(values) > CURVED * np.abs(values).max()
+        down = -units * (vectors[:, seen] @ ((units * slope) @ vectors[:, seen] / np.abs(values[seen])))
+        yield from (share * down for share in (1.0, 0.3, 0.1, 0.01))
+        if values[0] < -BENT:
+            away = units * vectors[:, 0]
+            longest = 1 / np.max(np.abs(away) / _sizes_of(point))
+            yield from (sign * share * longest * away for share in (1e-2, 1e-1, 1e-3, 1.0) for sign in (1, -1))
+
     def _falls(self, report: Report, size: float, enough: float) -> bool:
         slope, own = np.asarray(self._slope(report.vector), float), np.abs(np.asarray(report.vector, float))
         return self._falls_along(report, slope, np.full_like(own, size), enough) or (
@@ -64,3 +119,8 @@ class Flatness:
             bottom = steep * length**2 / (2 * (length * steep - fall)) if math.isfinite(fall) else 0.1 * length
             length = min(0.5 * length, bottom)
         return False
+
+
+def _sizes_of(point: np.ndarray) -> np.ndarray:
+    """The size of each variable; of those that are 0, one more than the largest."""
+    return np.where(point == 0, 1 + np.max(np.abs(point)), np.abs(point))

@@ -234,8 +234,11 @@ class _Search:
         reports: list[Report] = []
         if steepness == 0 and self.order.example is None:
             reports.append(Report(vector, float(self.objective.loss(vector, self.order.example)), 0.0, True))
-            return self._result(reports, "the gradient is zero at the start", True)
-        advance = self.method.begin(self.objective, vector, steepness)
+            flat = self._flatness.holds_all_around(reports[0])
+            away = "" if flat else ", and the loss falls away from it: start elsewhere"
+            return self._result(reports, f"the gradient is zero at the start{away}", flat)
+        method = self.method
+        advance = method.begin(self.objective, vector, steepness)
         bounds = Bounds.of(self.objective, vector.size)
         reason, converged, begun = "the iterations are used up", False, 0
         try:
@@ -247,10 +250,14 @@ class _Search:
                 moved, end = self._at_bounds(bounds, reports, self._judge(reports, begun))
                 if moved is not None:
                     bounds, vector = moved
-                    advance, begun = self._begin_held(bounds, vector), len(reports)
+                    advance, begun = self._begin_held(method, bounds, vector), len(reports)
                 elif end is not None:
-                    reason, converged = end
-                    break
+                    reason, converged = self._confirmed(reports, *end)
+                    again = method.rescaled() if end[1] and not converged else None
+                    if again is None:
+                        break
+                    method, vector = again, min(reports, key=lambda one: one.loss).vector
+                    advance, begun = self._begin_held(method, bounds, vector), len(reports)
         except KeyboardInterrupt:
             if not reports:
                 raise
@@ -279,7 +286,20 @@ class _Search:
         damped = self.method.wants_residuals and "Marquardt" not in self.method.name
         return '; take method="levenberg-marquardt", whose steps are damped' if damped else ""
 
-    def _begin_held(self, bounds: Bounds, vector: jax.Array) -> Callable[[Any], Report]:
+    def _confirmed(self, reports: list[Report], reason: str, success: bool) -> tuple[str, bool]:
+        """Why a search ends and whether that is success: not where the loss falls along what its curvature promises."""
+        best = min(reports, key=lambda one: one.loss)
+        if not success or self.order.example is not None or self._flatness.holds_all_around(best):
+            return reason, success
+        return (f"{reason}, but the loss still falls along variables that the steepest ones hide{self._scaled}"), False
+
+    @property
+    def _scaled(self) -> str:
+        """What to do about variables of other sizes."""
+        own = 'take method="gauss-newton", or ' if self.objective.compiled is not None else ""
+        return f"; {own}give parameters in units in which they are of one size, by transform= or in the function"
+
+    def _begin_held(self, method: AbstractMethod, bounds: Bounds, vector: jax.Array) -> Callable[[Any], Report]:
         """The method anew, for the variables that are not held."""
         objective, part, whole = bounds.restrict(vector)
         if not part.size:
@@ -289,7 +309,7 @@ class _Search:
         if steepness == 0:
             loss = float(objective.loss(part))
             return lambda subset: Report(vector, loss, 0.0, True, "the gradient is zero")
-        advance = self.method.begin(objective, part, steepness)
+        advance = method.begin(objective, part, steepness)
         return lambda subset: whole(advance(subset))
 
     def _judge(self, reports: list[Report], begun: int) -> tuple[str, bool] | None:
@@ -306,7 +326,7 @@ class _Search:
             return None
         if not far and last.gradient_norm <= small * abs(last.loss):
             return f"the gradient is below {small:.0e} of the loss", True
-        still = last.accepted and not far and self._still(reports)
+        still = last.accepted and not far and self._still(reports[begun:])
         crept = self._crept(reports[begun:])
         if still and self._flatness.holds(last, anew=crept):
             return still, True

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -59,6 +59,10 @@ class AbstractMethod(ABC):
         """Whether the method holds Jacobians by so many variables as matrices."""
         return False
 
+    def rescaled(self) -> "AbstractMethod | None":
+        """The same with variables of one size, where the search begins again; None where that is not known of it."""
+        return None
+
     @abstractmethod
     def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
         """A function of the subset that takes one step; `steepness` is the norm of the gradient at the start."""
@@ -66,11 +70,13 @@ class AbstractMethod(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Optimistix(AbstractMethod):
-    """A least-squares solver or a minimiser of optimistix; `make` builds it for a number of free variables."""
+    """A least-squares solver or a minimiser of optimistix; `make` builds it for a number of free variables. `scaled`:
+    variables are in units in which all columns of the Jacobian at the start are as long as the longest."""
 
     make: Callable[[int], Any]
     least_squares: bool
     ends_itself: bool = False
+    scaled: bool = False
 
     @property
     def wants_residuals(self) -> bool:
@@ -85,11 +91,15 @@ class Optimistix(AbstractMethod):
             return False
         return isinstance(self.make(size), load("optimistix", "fd.invert").AbstractGaussNewton)
 
+    def rescaled(self) -> "AbstractMethod | None":
+        return replace(self, scaled=True) if self.least_squares and not self.scaled else None
+
     def begin(self, objective: Objective, vector: jax.Array, steepness: float) -> Callable[[Any], Report]:
         equinox, solver = load("equinox", "fd.invert"), self.make(vector.size)
         sharpen = math.sqrt(2 / DAMPING) / steepness if self.least_squares else 1.0
         if self.is_dense(vector.size) and objective.compiled is not None:
-            return _begin_dense(solver, objective.compiled, vector, sharpen / objective.unit**0.5, sharpen**2)
+            scale, unit = sharpen / objective.unit**0.5, sharpen**2
+            return _begin_dense(solver, objective.compiled, vector, scale, unit, self.scaled)
         value = (lambda v: objective.residuals(v) * sharpen) if self.least_squares else objective.loss
         unit = sharpen**2 if self.least_squares else 1.0
         shape, tags = jax.eval_shape(value, vector), frozenset()
@@ -140,18 +150,20 @@ class Optimistix(AbstractMethod):
 
 
 def _begin_dense(
-    solver: Any, linearise: Callable[[jax.Array], Linear], vector: jax.Array, scale: float, unit: float
+    solver: Any, linearise: Callable[[jax.Array], Linear], vector: jax.Array, scale: float, unit: float, scaled: bool
 ) -> Callable[[Any], Report]:
     """Steps of a solver that looks at one point in each, `y_eval`: it is given the function linear there.
 
     The residuals it sees are `scale` times those of `linearise`; its loss is divided by `unit`. What is compiled with
-    the solver is then linear algebra alone, and the function itself only once.
+    the solver is then linear algebra alone, and the function itself only once. `scaled`: variables are in units in
+    which all columns of the Jacobian at the start are as long as the longest; each is damped alike (Marquardt).
     """
-    equinox, tags = load("equinox", "fd.invert"), frozenset()
+    equinox, tags, start = load("equinox", "fd.invert"), frozenset(), linearise(vector)
+    units = _units_of(start.both()[1]) if scaled else jnp.ones_like(vector)
 
     def model(point: jax.Array, seen: Linear) -> Callable[[jax.Array, Any], tuple[jax.Array, None]]:
         value, matrix = seen.both()
-        return lambda v, _: (scale * (value + matrix @ (v - point)), None)
+        return lambda v, _: (scale * (value + (matrix * units) @ (v - point)), None)
 
     @equinox.filter_jit
     def first(v: jax.Array, seen: Linear) -> Any:
@@ -164,21 +176,28 @@ def _begin_dense(
         v, state, _ = solver.step(function, v, None, {}, state, tags)
         ended, _ = solver.terminate(function, v, None, {}, state, tags)
         loss, slope = state.f_info.as_min(), state.f_info.compute_grad()
-        return v, state, ended, loss / unit, jnp.linalg.norm(slope) / unit
+        return v, state, ended, loss / unit, jnp.linalg.norm(slope / units) / unit
 
-    seen = linearise(vector)
     with jax.numpy_dtype_promotion("standard"):
-        held = [vector, first(vector, seen), math.inf]
+        held = [vector / units, first(vector / units, start), math.inf]
 
     def advance(subset: Any) -> Report:
-        seen = linearise(held[1].y_eval)
+        seen = linearise(held[1].y_eval * units)
         with jax.numpy_dtype_promotion("standard"):
             v, state, ended, loss, steep = step(held[0], held[1], seen)
         moved = not bool(jnp.array_equal(v, held[0])) or held[2] == math.inf
         held[:] = [v, state, float(loss)]
-        return Report(v, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
+        return Report(v * units, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
 
     return advance
+
+
+def _units_of(matrix: jax.Array) -> jax.Array:
+    """By column of a Jacobian how much shorter the longest one is to it; 1 for columns that are zero to rounding."""
+    lengths = jnp.linalg.norm(matrix, axis=0)
+    longest = jnp.max(lengths, initial=0.0)
+    seen = lengths > float(jnp.finfo(matrix.dtype).eps) * longest
+    return jnp.where(seen, longest / jnp.where(seen, lengths, jnp.ones_like(lengths)), jnp.ones_like(lengths))
 
 
 def _seen(state: Any, function: Any, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
