@@ -1,6 +1,6 @@
 """One step of a plan as a pure function of its operands, and a whole run as such."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from jax import lax
 from ..adjoint import Run, pairing
 from ..errors import PlanningError
 from ..kernels import Arrays, Level
-from ..planning import Parallel, Piece, Segment, Structure, taken
+from ..planning import Parallel, PhaseStructure, Piece, Segment, Stage, Structure, pieces_of, taken
 from ._fill import complete
 from ._march import Carry, after_first, begin, finish, make_prepared, make_ready, marcher
 from ._shown import interiors
@@ -51,10 +51,9 @@ def make_step(structure: Structure, axes: tuple[str, ...]) -> Step:
 
 def make_settled(structure: Structure, axes: tuple[str, ...]) -> Step:
     """(operands, carry, number of the level) ↦ the carry there, of whose newest level that made again which rules make
-    of the level itself beyond the ends: ghosts, which copy or continue what lies between the ends."""
+    of the level itself: ghosts, which copy or continue what lies between the ends, and hidden fields (fluxes)."""
     phase = structure.phases[_usual_segment(structure).phases[0]]
-    stages = [s for s in phase.stages if isinstance(s, Parallel) and _continues(structure, s.piece)]
-    made = replace(phase, stages=tuple(stages))
+    made = replace(phase, stages=tuple(_remaking(structure, phase)))
 
     def settled(arrays: Arrays, carry: Carry, number: Any) -> Carry:
         state = carry[0]
@@ -68,13 +67,30 @@ def make_settled(structure: Structure, axes: tuple[str, ...]) -> Step:
     return settled
 
 
-def _continues(structure: Structure, piece: Piece) -> bool:
-    """Whether a piece sets points beyond the ends from the level itself alone."""
-    if piece.adds or not piece.box.intersect(structure.array(piece.field).interior).empty:
-        return False
-    known = {one.name for one in structure.carried}
-    rules = [structure.rules[piece.rule]] + ([structure.rules[piece.predicate]] if piece.predicate is not None else [])
-    return piece.field in known and all(r.level == 0 and r.field in known for rule in rules for r in rule.reads)
+def _remaking(structure: Structure, phase: PhaseStructure) -> list[Stage]:
+    """The stages that set, of the level itself alone, hidden fields and points beyond the ends of others."""
+    carried = {one.name for one in structure.carried}
+    lost: set[str] = set()  # fields that are not carried, and not set at all points by what is left of them
+    while True:
+        known, found, missed = set(carried), [], set()
+        for stage in phase.stages:
+            names = {piece.field for piece in pieces_of(stage)}
+            if isinstance(stage, Parallel) and not names & lost and _remakes(structure, stage.piece, known):
+                known |= names
+                found.append(stage)
+            else:
+                missed |= names - carried
+        if missed <= lost:
+            return found
+        lost |= missed
+
+
+def _remakes(structure: Structure, piece: Piece, known: Collection[str]) -> bool:
+    """Whether a piece sets what is hidden, or lies beyond the ends, of known fields at the level itself."""
+    storage, numbers = structure.array(piece.field), (piece.rule, piece.predicate)
+    reads = [read for n in numbers if n is not None for read in structure.rules[n].reads]
+    beyond = storage.hidden or piece.box.intersect(storage.interior).empty
+    return beyond and not piece.adds and all(one.level == 0 and one.field in known for one in reads)
 
 
 def usual_level(structure: Structure) -> int:

@@ -101,6 +101,23 @@ def test_ends_are_parts_of_the_state(ends: str, method: dict[str, Any]) -> None:
     np.testing.assert_allclose(jax.grad(loss)(NU), wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("rule", ["diagonal", "coupled"])
+def test_what_a_rule_stores_is_a_part_of_the_state_it_is_made_of(rule: str) -> None:
+    """Stored views (fluxes) are carried from step to step, and make no difference."""
+    for window in (1, 3):
+        adjoint = fd.adjoint.Online("d_rtrl", rule=rule, window=window)
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 5.0, num=6), x=fd.Axis(0.0, 8.0, num=N, periodic=True)))
+        u[...] = fd.rate(lambda u, nu: nu * fd.stored(fd.schemes.laplacian(u)))
+        u[0] = U0
+
+        def loss(nu: Any, u: Any = u, adjoint: Any = adjoint) -> Any:
+            options: Any = dict(stepper=fd.schemes.Euler(), save=fd.final(), adjoint=adjoint)
+            return 0.5 * jnp.sum(fd.solve(u, nu=nu, **options)["u"] ** 2)
+
+        wanted = by_hand("ring", 5, window, dict(method="d_rtrl", rule=rule))
+        np.testing.assert_allclose(jax.grad(loss)(NU), wanted, rtol=1e-12)
+
+
 def test_where_a_ring_is_cut_is_not_seen() -> None:
     """The same ring begun at another point has the same gradient; that of all steps in one window is exact."""
     found = []
