@@ -19,7 +19,6 @@ from ..kernels import (
     solve_recurrence,
     sweep,
     sweep_points,
-    write,
 )
 from ..planning import Array, Parallel, PhaseStructure, Piece, Solve, Stage, Structure, Sweep
 from ..region import Box
@@ -154,15 +153,7 @@ def _set_together(
         return _set(structure, pieces[0], needs_base, level, axes, walls, ready)
     name = pieces[0].field
     storage, target = structure.array(name), level.current.get(name, level.spare.get(name))
-    timed = walls if name in needs_base else None
-    values = [
-        timed_value(level, piece, axes, timed)
-        if timed is not None and structure.is_timed(piece)
-        else ready[piece]
-        if piece in ready
-        else evaluate(level, piece, axes)
-        for piece in pieces
-    ]
+    values = [_value(structure, piece, needs_base, level, axes, walls, ready) for piece in pieces]
     boxes = [piece.box.shift(tuple(-o for o in storage.origin)) for piece in pieces]
     return level.with_current(name, put_boxes(_empty(storage) if target is None else target, values, boxes))
 
@@ -177,13 +168,23 @@ def _set(
     ready: Mapping[Piece, jax.Array] = MappingProxyType({}),
 ) -> Level:
     storage, target = structure.array(piece.field), level.current.get(piece.field)
+    value = _value(structure, piece, needs_base, level, axes, walls, ready)
+    return level.with_current(piece.field, place(level, piece, axes, target, storage, value))
+
+
+def _value(
+    structure: Structure,
+    piece: Piece,
+    needs_base: set[str],
+    level: Level,
+    axes: tuple[str, ...],
+    walls: Walls | None,
+    ready: Mapping[Piece, jax.Array],
+) -> jax.Array:
+    """What a piece gives on its box."""
     if walls is not None and piece.field in needs_base and structure.is_timed(piece):
-        array = place(level, piece, axes, target, storage, timed_value(level, piece, axes, walls))
-    elif piece in ready:
-        array = place(level, piece, axes, target, storage, ready[piece])
-    else:
-        array = write(level, piece, axes, target, storage)
-    return level.with_current(piece.field, array)
+        return timed_value(level, piece, axes, walls)
+    return ready[piece] if piece in ready else evaluate(level, piece, axes)
 
 
 def _swept(structure: Structure, stage: Sweep, needs_base: set[str], level: Level, axes: tuple[str, ...]) -> Level:
