@@ -291,13 +291,10 @@ class _Search:
         best = min(reports, key=lambda one: one.loss)
         if not success or self.order.example is not None or self._flatness.holds_all_around(best):
             return reason, success
-        return (f"{reason}, but the loss still falls along variables that the steepest ones hide{self._scaled}"), False
-
-    @property
-    def _scaled(self) -> str:
-        """What to do about variables of other sizes."""
-        own = 'take method="gauss-newton", or ' if self.objective.compiled is not None else ""
-        return f"; {own}give parameters in units in which they are of one size, by transform= or in the function"
+        damped = self.objective.compiled is not None and "Gauss" not in self.method.name
+        own = 'take method="gauss-newton", or ' if damped else ""
+        hidden = "but the loss still falls along variables that the steepest ones hide"
+        return f"{reason}, {hidden}; {own}give parameters in units in which all are of one size, by transform=", False
 
     def _begin_held(self, method: AbstractMethod, bounds: Bounds, vector: jax.Array) -> Callable[[Any], Report]:
         """The method anew, for the variables that are not held."""

@@ -1,9 +1,7 @@
 """The streaming driver: state, loss and gradient after every step, in memory that does not grow."""
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +14,12 @@ from .._losses import takes
 from ..adjoint import check_window, forward_derivatives, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, RunError
-from ..grid import Grid
-from ..planning import Structure, pieces_of
 from ..stencil import depends_on
 from ..units import plain
 from ._arguments import to_array, to_real
 from ._data import Places, plain_data
 from ._declared import Declared, declare
+from ._describe import describe_grid, describe_rules
 from ._kept import RULES, read, write
 from ._labels import Labels, plain_array
 from ._units import StreamUnits
@@ -212,8 +209,8 @@ class Stream:
         return {
             "list of parameters": declared.units.describe(self.parameters),
             "list of fields": declared.units.describe(declared.look(declared.carry)),
-            "grid": _describe(declared.plan.problem.scope.grid),
-            RULES: _describe_rules(declared.plan.structure),
+            "grid": describe_grid(declared.plan.problem.scope.grid),
+            RULES: describe_rules(declared.plan.structure),
             "state": f"{declared.update.num_states} numbers, {declared.update.packing.dtype}",
             "method": self._method,
             "window": str(self._follower.window),
@@ -368,35 +365,6 @@ def online(
     follower = Follower(following, measure, check_window(window, "fd.online"))
     shown = dict(sorted(chosen.items())) if isinstance(chosen, dict) else chosen
     return Stream(declared, follower, given, own, f"{shown}, otherwise {rest}")
-
-
-def _describe(grid: Grid) -> str:
-    """A grid in words, but for how long it lasts: a file may be gone on with on a longer one."""
-    axes = ((name, grid.space_axis(name)) for name in grid.space)
-    shown = [f"{name}={one!r}" if one.uniform else f"{name}={one!r} {_digest(one.points)}" for name, one in axes]
-    time = grid.time
-    assert time is not None
-    return ", ".join([*shown, f"{grid.time_name} from {time.start:.9g} by {time.step:.9g}"])
-
-
-def _describe_rules(structure: Structure) -> str:
-    """The rules of steps and their stepper: what they are called, and in eight letters what they compute, whatever
-    their numbers."""
-    segments = [one for one in structure.segments if one.stop > 1]
-    used = {n for one in segments for k, n in enumerate(one.phases) if one.start + k > 0 or len(one.phases) == 1}
-    phases = [structure.phases[number] for number in sorted(used)]
-    pieces = [p for one in phases for p in (*(q for stage in one.stages for q in pieces_of(stage)), *one.rates)]
-    rules = [structure.rules[piece.rule] for piece in pieces]
-    written = [f"{p.field} {p.box} {rule.operands} {rule.jaxpr}" for p, rule in zip(pieces, rules, strict=True)]
-    meant = re.sub(r"0x[0-9a-f]+", "", "; ".join(written))  # places in memory
-    labels = dict.fromkeys(piece.label for piece in pieces)
-    stepper = "" if structure.stepper is None else f" by {structure.stepper!r}"
-    return f"{', '.join(labels)}{stepper} ({sha256(meant.encode()).hexdigest()[:8]})"
-
-
-def _digest(points: np.ndarray) -> str:
-    """Points that need not stand in words, in eight letters."""
-    return sha256(np.asarray(points, np.float64).tobytes()).hexdigest()[:8]
 
 
 def _derivatives() -> AbstractContextManager[None]:

@@ -31,10 +31,7 @@ def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
         return numbers.setdefault(var, len(numbers))
 
     def atom(value: Any) -> Hashable:
-        if isinstance(value, jex.Literal):
-            array = np.asarray(value.val)
-            return ("literal", array.tobytes(), array.dtype.str, _shown(value.aval))
-        return number(value)
+        return literal_key(value) if isinstance(value, jex.Literal) else number(value)
 
     inputs = tuple((number(v), _shown(v.aval)) for v in (*jaxpr.constvars, *jaxpr.invars))
     equations = tuple(
@@ -47,6 +44,12 @@ def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
         for eqn in jaxpr.eqns
     )
     return (len(jaxpr.constvars), inputs, equations, tuple(atom(v) for v in jaxpr.outvars))
+
+
+def literal_key(one: jex.Literal) -> Hashable:
+    """A hashable value, equal for numbers written in equations that are the same and of the same type."""
+    array = np.asarray(one.val)
+    return ("literal", array.tobytes(), array.dtype.str, _shown(one.aval))
 
 
 @lru_cache(maxsize=4096)

@@ -11,10 +11,9 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex
-import numpy as np
 
 from ._equations import CALLS, bind_equation, follow, inner_of
-from ._key import value_key
+from ._key import literal_key, value_key
 from ._operands import Operand
 from ._trace import Traced, operand_specs
 
@@ -93,5 +92,4 @@ class _Known:
 
 
 def _literal(one: jex.Literal) -> _Value:
-    array = np.asarray(one.val)
-    return _Value(one.val, ("literal", array.tobytes(), array.dtype.str, str(one.aval)))
+    return _Value(one.val, literal_key(one))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -71,7 +70,7 @@ def _run(
             level, report = solve_stage(stage, level, axes, inner)
             level = replace(level, reports={**level.reports, stage: report})
         elif isinstance(stage, Parallel):
-            level = _set(structure, stage.piece, needs_base, level, axes, walls)
+            level = _set(structure, stage.piece, needs_base, level, axes, walls, {})
         else:
             level = _swept(structure, stage, needs_base, level, axes)
         if done := {name for name in _written(stage) if last[name] == k}:
@@ -165,7 +164,7 @@ def _set(
     level: Level,
     axes: tuple[str, ...],
     walls: Walls | None,
-    ready: Mapping[Piece, jax.Array] = MappingProxyType({}),
+    ready: Mapping[Piece, jax.Array],
 ) -> Level:
     storage, target = structure.array(piece.field), level.current.get(piece.field)
     value = _value(structure, piece, needs_base, level, axes, walls, ready)
