@@ -12,7 +12,7 @@ import fdsolve as fd
 from fdsolve.kernels import Arrays, get
 from fdsolve.kernels._march_call import MarchCall
 from fdsolve.kernels.native._derivative import march
-from fdsolve.kernels.native._march import Tiling
+from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.stepping._level import make_level
 from fdsolve.stepping._march import _empty_state
 

@@ -15,8 +15,8 @@ from fdsolve.kernels import Arrays, get
 from fdsolve.kernels.native import _derivative, _objects, _pull
 from fdsolve.kernels.native._adjoint import Sum
 from fdsolve.kernels.native._derivative import march
-from fdsolve.kernels.native._march import Tiling
 from fdsolve.kernels.native._sums import gather_sums
+from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.planning import Array
 from fdsolve.region import Box
 from fdsolve.schemes import Heun, divergence, laplacian
@@ -182,8 +182,9 @@ def gradient_of(case: Case, advance: Callable[..., Any]) -> Any:
         arrays = Arrays({**case.arrays.profiles, **moved[0]}, {**case.arrays.wholes, **moved[1]}, case.arrays.consts)
         random, found, parts = np.random.default_rng(3), advance(arrays, levels), []
         for one in case.structure.carried:
-            inside = tuple(slice(a, a + n) for a, n in zip(one.lower, one.shape, strict=True))
-            parts += [jnp.sum(held[inside] * random.normal(size=one.shape)) for held in found[one.name]]
+            inside = tuple(slice(max(a, 0), a + n) for a, n in zip(one.lower, one.shape, strict=True))
+            for held in (each[inside] for each in found[one.name]):
+                parts.append(jnp.sum(held * random.normal(size=held.shape)))
         return sum(parts)
 
     levels = jax.jit(case.begin)(case.arrays)

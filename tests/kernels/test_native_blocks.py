@@ -10,9 +10,10 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels import get
-from fdsolve.kernels.native import _march
+from fdsolve.kernels.native import _tiling
 from fdsolve.kernels.native._derivative import march
-from fdsolve.kernels.native._march import Tiling, blocked_layout_of, choose_tiling, layout_of
+from fdsolve.kernels.native._march import blocked_layout_of, layout_of
+from fdsolve.kernels.native._tiling import Tiling, choose_tiling
 from fdsolve.schemes import Heun, divergence, laplacian
 
 from .native_cases import Case, case_of
@@ -234,8 +235,8 @@ def test_few_levels_a_pass_where_a_state_stays_in_cache_anyway(monkeypatch: pyte
     layout = layout_of(case_of(u).call)
     state = 4 * 300 * 300
     for cache, levels in ((8 * state, 4), (6 * state, 16)):
-        monkeypatch.setattr(_march, "shared_cache", lambda cache=cache: cache)
-        monkeypatch.setattr(_march, "num_threads", lambda: 1)
+        monkeypatch.setattr(_tiling, "shared_cache", lambda cache=cache: cache)
+        monkeypatch.setattr(_tiling, "num_threads", lambda: 1)
         assert choose_tiling(layout, 32).levels == levels
 
 
@@ -244,5 +245,5 @@ def test_one_dimension_takes_two_levels_a_pass_so_that_none_is_copied(monkeypatc
     u[...] = lambda u: u["t-1"] + 0.1 * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
     u[0] = u[dict(x=[0, -1])] = 0.5
     layout = layout_of(case_of(u).call)
-    monkeypatch.setattr(_march, "shared_cache", lambda: 2**10)
+    monkeypatch.setattr(_tiling, "shared_cache", lambda: 2**10)
     assert [choose_tiling(layout, steps).levels for steps in (1, 2, 32)] == [1, 2, 2]

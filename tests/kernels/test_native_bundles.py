@@ -10,7 +10,8 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels.native._bundles import make_bundles
-from fdsolve.kernels.native._march import Tiling, layout_of
+from fdsolve.kernels.native._march import layout_of
+from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.schemes import laplacian
 
 from .native_cases import Case, case_of

@@ -14,7 +14,7 @@ from fdsolve.kernels import get
 from fdsolve.kernels.native import _derivative, _fold, _nested, _objects, _pull, _slabs
 from fdsolve.kernels.native._derivative import march, why_not
 from fdsolve.kernels.native._fold import folding_of
-from fdsolve.kernels.native._march import Tiling
+from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.schemes import RK4, SSPRK3, Heun, derivative, divergence, laplacian
 
 from .native_cases import Case, case_of, forbid_portable

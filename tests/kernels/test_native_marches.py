@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.kernels.native._march import Tiling, layout_of, refusal
+from fdsolve.kernels.native._march import layout_of, refusal
+from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.schemes import SSPRK3, Heun, derivative, divergence, laplacian
 
 from .native_cases import Case, case_of

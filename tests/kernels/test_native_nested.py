@@ -13,8 +13,9 @@ import fdsolve as fd
 from fdsolve.kernels import get
 from fdsolve.kernels.native import _derivative, _launch, _nested, _objects, _pull, _slabs
 from fdsolve.kernels.native._derivative import march, why_not
-from fdsolve.kernels.native._march import Tiling, pulled_of
+from fdsolve.kernels.native._march import pulled_of
 from fdsolve.kernels.native._operands import Pull
+from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.schemes import RK4, laplacian
 
 from .native_cases import Case, case_of, forbid_portable

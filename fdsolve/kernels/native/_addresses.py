@@ -36,7 +36,7 @@ _BIAS, _ALL = 2**20, 2**31 - 1
 
 
 @dataclass(frozen=True)
-class _Span:
+class Span:
     """A tile's own rows, those beside the ends included, and all that it computes."""
 
     start: Number
@@ -65,8 +65,10 @@ class Addresses:
         # compute a row beside their ends at once: both must write the same there, and nothing but that.
         in_place = () if self.program.wraps else slots.stored
         self.written = tuple(name for name in in_place if self.program.written_once(name))
+        whole = self.schedule.depths is not None
         # Where nothing is written over, nothing is kept beside tiles.
-        self._apart = slots.leaves or (slots.alone and not self.program.wraps)
+        self._apart = slots.leaves or whole or (slots.alone and not self.program.wraps)
+        self._anywhere = slots.leaves or whole  # tables are of all rows that there are, not of a tile's
         self.code = Code(module, name, VOID, [I64] * (3 + 2 * bool(slots.private) + 3 * (meeting is not None)))
 
     def _begin(self) -> None:
@@ -78,10 +80,10 @@ class Addresses:
         self.rows_here = self._span(number)
         self._fill_tables(number, self.scratch)
 
-    def _span(self, part: Number) -> _Span:
+    def _span(self, part: Number) -> Span:
         code, layout, reach = self.code, self.layout, self.schedule.rows
         size, low, high = layout.size(0), layout.low(0), layout.high(0)
-        parts = code.load(self.control, PARTS)
+        parts = self._num_parts()
         start = code.div(code.mul(part, size), parts)
         stop = code.div(code.mul(code.add(part, 1), size), parts)
         margin = code.add(
@@ -91,7 +93,7 @@ class Addresses:
         wide = code.load(self.control, WIDE) if self.slots.leaves else 0
         if self.program.wraps:
             start, stop = code.sub(start, wide), code.add(stop, wide)
-            return _Span(start, stop, code.sub(start, margin), code.add(stop, margin))
+            return Span(start, stop, code.sub(start, margin), code.add(stop, margin))
         first, last = code.equal(part, 0), code.equal(code.add(part, 1), parts)
         start, stop = code.choose(first, low, start), code.choose(last, high, stop)
         if self.slots.leaves:
@@ -100,7 +102,10 @@ class Addresses:
             code.most(low, code.sub(start, margin)),
             code.least(high, code.add(stop, margin)),
         )
-        return _Span(start, stop, below, above)
+        return Span(start, stop, below, above)
+
+    def _num_parts(self) -> Number:
+        return self.code.load(self.control, PARTS)
 
     # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it (of levels
     # that are left for a pull: for all rows that there are, before and after them); and pitches. Rows of rings are
@@ -265,7 +270,7 @@ class Addresses:
         code = self.code
         at = code.sub(level, read.lag)
         entry = self._entry(self.tables[read.array], at)
-        return self._entry_base(entry, read.moved, row, self.slots.leaves)
+        return self._entry_base(entry, read.moved, row, self._anywhere)
 
     def _left_base(self, source: ProfileRow, row: Number, level: Number) -> tuple[Number, tuple[Number, ...]]:
         """The same for a level that a march beside this one left."""

@@ -15,13 +15,14 @@ from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
 from ._fold import Folding, folding_of
-from ._march import Tiling, is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
+from ._march import is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
 from ._program import Program
 from ._pull import portable, pull_back, without_ghost_rows
 from ._slabs import is_too_long, lies_near
+from ._tiling import Tiling
 
 Held = Mapping[str, tuple[jax.Array, ...]]
 Static = tuple[MarchCall, Tiling | None, Any]

@@ -22,6 +22,7 @@ from ._layout import (
     NEXT,
     PARTS,
     POINTERS,
+    ROLL,
     SCRATCH,
     SHARE,
     START,
@@ -50,13 +51,29 @@ _LARGE, _PAGE, _HUGE = 2**20, 4096, 14
 """Bytes of fresh memory for which the system is asked for large pages; those of a small page; madvise's word."""
 
 
-def write_handler(module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots) -> str:
-    """Writes the handler and what it calls; its name."""
-    work = write_worker(module, tile)
-    one_pass = _write_pass(module, work, write_task(module, work), layout, slots)
+Complete = Callable[[Code, Number, Number, Number, Number], None]
+"""Has all tiles of a pass computed: of (code, frame, control, threads, tiles)."""
+
+
+def write_handler(
+    module: ir.Module, tile: ir.Function, layout: Layout, slots: Slots, complete: Complete | None = None
+) -> str:
+    """Writes the handler and what it calls; its name. Tiles are shared out one by one, or as `complete` does."""
+    one_pass = _write_pass(module, complete or _one_by_one(module, tile), layout, slots)
     march = _write_march(module, one_pass, layout, slots)
     return write_entry(module, march, SETTINGS, slots.first + len(slots.shared), slots.results, "fdsolve_march",
                        lambda buffers, shots: _prepare_written(buffers, shots, layout, slots))  # fmt: skip
+
+
+def _one_by_one(module: ir.Module, tile: ir.Function) -> Complete:
+    """Has each thread take a tile after the other."""
+    work = write_worker(module, tile)
+    task = write_task(module, work)
+
+    def complete(code: Code, frame: Number, control: Number, threads: Number, parts: Number) -> None:
+        run_tiles(code, frame, control, task, work, threads, parts)
+
+    return complete
 
 
 def write_entry(
@@ -232,20 +249,18 @@ def release(code: Code, control: Number) -> None:
         code.call("free", VOID, code.pointer(control))
 
 
-def _write_pass(
-    module: ir.Module,
-    work: ir.Function,
-    task: ir.Function,
-    layout: Layout,
-    slots: Slots,
-) -> ir.Function:
+def roll_of(slots: Slots) -> int:
+    """Where the roll of a crew stands in the control block of a pass, behind its pointers (see _crew)."""
+    return POINTERS + 8 * (len(slots.state) + len(slots.shared) + len(slots.stored))
+
+
+def _write_pass(module: ir.Module, complete: Complete, layout: Layout, slots: Slots) -> ir.Function:
     """pass(frame, shot, scratch, start, levels): some levels, all tiles."""
     code = Code(module, "one_pass", VOID, [I64] * 5)
     frame, shot, scratch, start, levels = code.arguments
     count, shared, before, item = len(slots.state), len(slots.shared), slots.results, layout.item
     buffers = Buffers(code, frame, SETTINGS, slots.first + shared, before, shot)
-    pointers = count + shared + len(slots.stored) + 1
-    control = code.address(code.call("malloc", POINTER, code.value(POINTERS + 8 * pointers)))
+    control = code.address(code.call("malloc", POINTER, code.value(roll_of(slots) + ROLL)))
     parts, threads, share, base, stored, block, place, width = (
         buffers.values[name] for name in ("parts", "threads", "share", "base", "stored", "block", "place", "width")
     )
@@ -265,9 +280,9 @@ def _write_pass(
         code.store(buffers.argument(slots.first + k, slots.itemsize(name)), control, POINTERS + 8 * (count + k))
     for k, name in enumerate(slots.stored):
         code.store(buffers.result(before + 1 + k, item), control, POINTERS + 8 * slots.stored_slot(name))
-    if layout.program.wraps or not slots.alone:
+    if layout.schedule.depths is None and (layout.program.wraps or not slots.alone):
         save_halos(code, control, parts, levels, layout, slots)
-    run_tiles(code, frame, control, task, work, threads, parts)
+    complete(code, frame, control, threads, parts)
     code.builder.ret_void()
     return code.function
 

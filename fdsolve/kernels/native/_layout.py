@@ -30,6 +30,8 @@ second axis have a WIDTH.
 """
 POINTERS = 8 * 17
 """Where the control block's table of pointers starts: state, shared arrays."""
+ROLL = 24
+"""Bytes of the roll of a crew (see _crew)."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,10 @@ class Layout:
     def is_beside_wall(self, name: str) -> bool:
         """Whether an array has few rows, beside a wall."""
         return FEW * self.program.array(name).padded_shape[0] < self.size(0)
+
+    def spare_bytes(self, name: str) -> int:
+        """Bytes of a level of an array that is computed whole beside the state."""
+        return self.program.array(name).padded_shape[0] * self.ring_pitch(name) + APART
 
     def beside_bytes(self, levels: int, parts: int) -> int:
         """Bytes of the levels of a tile that stand beside the state's own arrays; none where there are no blocks."""

@@ -1,10 +1,9 @@
 """Generated machine code as one call of XLA: what program it is, its arrays, and how it is cut into tiles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -25,29 +24,20 @@ from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
 from ._objects import register_target
 from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
-from ._processors import num_threads, shared_cache
 from ._program import Program, Unserved, make_program
 from ._rows import write_rows
-from ._schedule import make_schedule
+from ._schedule import make_schedule, make_whole
 from ._single import single_program
 from ._tile import TileWriter
+from ._tiling import FEW, Tiling, choose_tiling, fitted, or_whole
+from ._whole import WholeWriter, complete_by_crew, spare_bytes
 
 Kind = str | Levels | Spread | Pull
 """Which program of a march: "march" itself, a "single" level of it, its "tangent" or "adjoint", one that writes levels
 down, a pull."""
 
-
-@dataclass(frozen=True)
-class Tiling:
-    """How a march is cut: levels a pass at most, tiles along the first axis, threads.
-
-    `width` is how many rows of the second axis a block has (0: there are none, or the program cannot be cut so).
-    """
-
-    levels: int
-    parts: int
-    threads: int
-    width: int = 0
+Manner = Literal["passes", "blocks", "whole"]
+"""How levels are scheduled: in passes through tiles, in blocks of the second axis too, or whole."""
 
 
 def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
@@ -88,6 +78,18 @@ def _blocked_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
 def blocked_layout_of(call: MarchCall, kind: Kind = "march") -> Layout | None:
     """The program of a march as `layout_of` gives it, scheduled in blocks of the second axis; None if it has none."""
     return _blocked_layout_of(one_level(call), kind)
+
+
+@lru_cache(maxsize=256)
+def _whole_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
+    program = layout_of(call, kind).program
+    schedule = make_whole(program)
+    return None if schedule is None else Layout(program, schedule)
+
+
+def whole_layout_of(call: MarchCall, kind: Kind = "march") -> Layout | None:
+    """The program of a march scheduled level by level; None if that cannot be."""
+    return _whole_layout_of(one_level(call), "march" if isinstance(kind, Levels | Spread) else kind)
 
 
 def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
@@ -155,22 +157,25 @@ def run_level(
     return [level for one, levels in zip(new, held, strict=True) for level in (one, *levels[:-1])]
 
 
-def generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool = False) -> str:
+def generate(call: MarchCall, kind: Kind, slots: Slots, manner: Manner = "passes") -> str:
     """Generates, compiles and registers the code of a march; the name of its target among XLA's custom calls."""
-    return _generate(one_level(call), kind, slots, blocked)
+    return _generate(one_level(call), kind, slots, manner)
 
 
 @lru_cache(maxsize=256)
-def _generate(call: MarchCall, kind: Kind, slots: Slots, blocked: bool) -> str:
-    layout = (blocked_layout_of(call, kind) if blocked else None) or layout_of(call, kind)
+def _generate(call: MarchCall, kind: Kind, slots: Slots, manner: Manner) -> str:
+    layout = {"passes": layout_of, "blocks": blocked_layout_of, "whole": whole_layout_of}[manner](call, kind)
+    assert layout is not None
     module = ir.Module("fdsolve")
     dtypes = {name: dtype for name, _, dtype in slots.shared}
     bundles = make_bundles(layout.program, layout.schedule)
     made = write_rows(module, layout.program, layout.schedule, bundles, axes_of(call), dtypes)
     rows = dict(zip(bundles, made, strict=True))
     extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
-    tile = TileWriter(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
-    name = write_handler(module, tile, layout, slots)
+    whole = layout.schedule.depths is not None
+    writer = WholeWriter if whole else TileWriter
+    tile = writer(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
+    name = write_handler(module, tile, layout, slots, complete_by_crew(module, tile, slots) if whole else None)
     return register_target(text_of(module), name)
 
 
@@ -241,15 +246,17 @@ def run(
     first level has number `base`. What uses the levels written down takes so many bytes `beside` them.
     """
     layout, blocked = layout_of(call, kind), blocked_layout_of(call, kind)
-    tiling = tiling or choose_tiling(layout, call.steps, blocked)
+    tiling = tiling or _chosen(call, kind)
     if tiling.width and blocked is not None:
-        whole = _whole_levels(layout, blocked, call.steps, tiling)
-        if 0 < whole < call.steps:
-            rest = replace(call, steps=call.steps - whole)
+        levels = _whole_levels(layout, blocked, call.steps, tiling)
+        if 0 < levels < call.steps:
+            rest = replace(call, steps=call.steps - levels)
             base = start if base is None else base
-            state = run(replace(call, steps=whole), kind, arrays, state, start, replace(tiling, width=0), stacks, base)
-            return run(rest, kind, arrays, state, start + whole * layout.program.direction, tiling, stacks, base)
-        layout = layout if whole else blocked
+            state = run(replace(call, steps=levels), kind, arrays, state, start, replace(tiling, width=0), stacks, base)
+            return run(rest, kind, arrays, state, start + levels * layout.program.direction, tiling, stacks, base)
+        layout = layout if levels else blocked
+    elif tiling.whole:
+        layout = _whole_or(layout, call, kind)
     program = layout.program
     shared = {name: jnp.asarray(array) for name, array in shared_arrays(call, kind, arrays).items()}
     shapes = {name: array.shape for name, array in shared.items()}
@@ -260,11 +267,15 @@ def run(
     stored, number = _stored(call, kind)
     given = tuple((name, shapes[name], np.dtype(array.dtype).str) for name, array in shared.items())
     slots = Slots(names, given, stored, spread, alone)
-    target = generate(call, kind, slots, layout is blocked)
-    passes, tiling = _fitted(layout, call.steps, tiling)
-    bytes_needed = layout.ring_bytes(tiling.levels) + layout.beside_bytes(tiling.levels, tiling.parts)
-    share = -(-bytes_needed // LINE) + 2
-    halos = -(-2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows() // LINE)
+    whole = layout.schedule.depths is not None
+    target = generate(call, kind, slots, "whole" if whole else "blocks" if layout is blocked else "passes")
+    passes, tiling = fitted(layout, call.steps, tiling)
+    if whole:
+        bytes_needed, halos = layout.ring_bytes(1), spare_bytes(layout, slots)
+    else:
+        bytes_needed = layout.ring_bytes(tiling.levels) + layout.beside_bytes(tiling.levels, tiling.parts)
+        halos = 2 * tiling.parts * layout.halo(tiling.levels) * layout.halo_rows()
+    share, halos = -(-bytes_needed // LINE) + 2, -(-halos // LINE)
     base = start if base is None else base
     settings = (start, call.steps, passes, tiling.parts, share, halos, base, number, max(1, call.block), place)
     kept = {one.name: kept for one, kept in program.state}
@@ -277,25 +288,23 @@ def run(
     return launch(code, (*settings, tiling.width), [*state, *shared.values()])
 
 
+def _chosen(call: MarchCall, kind: Kind) -> Tiling:
+    """The tiling of a march."""
+    tiling = choose_tiling(layout_of(call, kind), call.steps, blocked_layout_of(call, kind))
+    return or_whole(tiling, call.steps, whole_layout_of(call, kind)) if tiling.levels <= FEW else tiling
+
+
+def _whole_or(layout: Layout, call: MarchCall, kind: Kind) -> Layout:
+    """The layout of levels computed whole; that of passes where there is none, or too few of them."""
+    whole = whole_layout_of(call, kind)
+    return layout if whole is None or call.steps <= whole.schedule.deepest else whole
+
+
 def _stored(call: MarchCall, kind: Kind) -> tuple[tuple[str, ...], int]:
     """The arrays of which a march writes levels down; how many, or before how many blocks."""
     if isinstance(kind, Spread):
         return kind.names, -(-call.steps // call.block)
     return (kind.names, kind.stored(call.steps)) if isinstance(kind, Levels) else ((), 0)
-
-
-def _fitted(layout: Layout, steps: int, tiling: Tiling) -> tuple[int, Tiling]:
-    """The number of passes, and the tiling as far as it can be: tiles no lower than the rows beside them."""
-    rows, least = layout.size(0), layout.schedule.least
-    unit = least if layout.schedule.blocks is not None else 1
-    levels = max(unit, min(tiling.levels, steps) // unit * unit)
-    while layout.program.wraps and levels > least and layout.halo(levels) > rows:
-        levels -= unit
-    passes = max(1, min(-(-steps // levels), steps // least))
-    levels = -(-steps // unit // passes) * unit
-    room = max(layout.halo(levels), layout.schedule.rows.least)
-    parts = max(1, min(tiling.parts, rows // room))
-    return passes, Tiling(levels, parts, min(tiling.threads, parts), tiling.width)
 
 
 def _whole_levels(layout: Layout, blocked: Layout, steps: int, tiling: Tiling) -> int:
@@ -307,44 +316,3 @@ def _whole_levels(layout: Layout, blocked: Layout, steps: int, tiling: Tiling) -
         whole += -(-max(0, layout.schedule.least - whole) // unit) * unit
     short = blocked.program.wraps and blocked.halo(unit) > blocked.size(0)
     return steps if short or steps - whole < max(unit, layout.schedule.least) else whole
-
-
-SMALL = 2**14
-"""Points below which one thread does all."""
-
-
-WIDTH = 32
-"""Rows of the second axis in a block."""
-
-STAYS = 8
-"""The part of the shared cache, one of so many, in which a state stays anyway: more than a few levels a pass of it
-only cost turns at which not all levels have a row."""
-
-
-def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> Tiling:
-    """A tile for each thread, and as many levels a pass as its share of the shared cache holds rings of: at most 16, 4
-    where the state stays in that cache anyway, 2 in three dimensions, where much lies beside tiles; as few as need no
-    copy of the state in one dimension. Or what the wavefront of a block needs, where planes are so large that few
-    levels fit, or levels stand where the state does."""
-    points = prod(layout.program.arrays[0].shape)
-    rows = layout.size(0)
-    threads = num_threads() if points >= SMALL else 1
-    parts = max(1, min(threads, rows // layout.schedule.rows.least))
-    levels, room = 1, shared_cache() // (4 * threads)
-    state = sum(kept * layout.bytes_of(one.name) for one, kept in layout.program.state)
-    high, most = (16, (2, 4, 8, 16) if state > shared_cache() // STAYS else (2, 4)) if layout.rank < 3 else (8, (2,))
-    for more in most:
-        if more <= steps and layout.ring_bytes(more) <= room and high * layout.halo(more) <= rows // parts:
-            levels = more
-    if rows == 1:
-        levels = max(levels, min(layout.schedule.fewest, steps))
-    large = layout.ring_bytes(2 * levels) > room
-    beside = blocked is not None and blocked.beside_bytes(1, 1) > 0  # it must be moved too
-    wide = not beside and layout.size(1) >= 2 * WIDTH
-    if blocked is not None and (wide or (large and levels <= (1 if beside else 2))):
-        for more, much in ((8, room), (4, 2 * room)):
-            unit = blocked.schedule.least
-            fits = more % unit == 0 and more <= steps and blocked.block_bytes(more, WIDTH) <= much
-            if fits and 16 * blocked.halo(more) <= 2 * rows // parts:
-                return Tiling(more, parts, min(threads, parts), WIDTH)
-    return Tiling(levels, parts, min(threads, parts))

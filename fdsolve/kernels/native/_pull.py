@@ -12,10 +12,11 @@ from ..._own_derivative import instantiated, own_derivative
 from ..._tangents import replaced
 from .._march_call import MarchCall
 from .._registry import get
-from ._march import Tiling, axes_of, layout_of, pulled_of, run
+from ._march import axes_of, layout_of, pulled_of, run
 from ._operands import Pull, stack_name
 from ._program import Program
 from ._sums import gather_level, gather_sums, start_sums
+from ._tiling import Tiling
 
 Pulling = tuple[MarchCall, Tiling | None, Any, Pull, tuple[str, ...], tuple[int, ...]]
 """A march, its tiling, the tree of its arrays, what is pulled, the names and places of the leaves that move."""

@@ -70,6 +70,13 @@ class Schedule:
     least: int
     blocks: Blocks | None = None
     together: int = 1
+    depths: dict[str, int] | None = None
+    """Where levels are computed whole, one after the other: how many levels back each array of the state is read."""
+
+    @property
+    def deepest(self) -> int:
+        """The most of these."""
+        return max((self.depths or {}).values(), default=0)
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,25 @@ def make_schedule(program: Program, abreast: bool = False) -> Schedule:
     together = TOGETHER if len(program.arrays[0].shape) == 2 and skew == 1 else 1
     rings = _rings(program, edges, skew, delays, late, together)
     return Schedule(delays, skew, rings, rows, reads, direct, fewest, late, least, together=together)
+
+
+def make_whole(program: Program) -> Schedule | None:
+    """A schedule by which all threads compute a level before any begins the next one; None where two of them would
+    write different numbers at once. Only what lives within a level lies in rings, and is computed beside a tile."""
+    every = find_edges(program)
+    edges = [e for e in every if not e.lag]
+    _, delays = _delays_of(program, edges, 0)
+    rows = _reach(program, edges)
+    depths = {one.name: kept for one, kept in program.state}
+    for e in every:
+        name = program.operations[e.writer].array
+        if name in depths:
+            depths[name] = max(depths[name], e.lag)
+    beside = {op.array for op, *reach in zip(program.operations, rows.below, rows.above, strict=True) if any(reach)}
+    if not all(program.written_once(name) for name in beside & set(depths)):
+        return None
+    rings = {name: rows for name, rows in _rings(program, edges, 0, delays, 0, 1).items() if name not in depths}
+    return Schedule(delays, 0, rings, rows, 0, frozenset(depths), 1 + max(depths.values()), 0, 1, depths=depths)
 
 
 def _delays_of(program: Program, edges: Sequence[Edge], fewest: int) -> tuple[int, tuple[int, ...]]:

@@ -30,7 +30,6 @@ from ._crew import write_meeting
 from ._launch import Launch, launch
 from ._layout import APART, LINE, Layout, Slots
 from ._march import (
-    SMALL,
     axes_of,
     layout_of,
     one_level,
@@ -46,6 +45,7 @@ from ._rows import write_rows
 from ._schedule import make_schedule, ring_rows
 from ._slab_handler import SLAB_SETTINGS, write_slab_handler
 from ._tile import TileWriter
+from ._tiling import SMALL
 
 STRIPS = (1, 2, 4, 8)
 """Turns of the march, and then of the pull, at a time: the more, the less often one stops for the other."""

@@ -49,8 +49,8 @@ class TileWriter(Addresses):
 
     def _level(self, base: Number, level: Number) -> None:
         """Row `base` of a level, or for operations that are late the rows behind it."""
-        code, schedule = self.code, self.schedule
-        for bundles, near in make_runs(self.rows, self.program, schedule):
+        code = self.code
+        for bundles, near in make_runs(self.rows, self.program, self.schedule):
             if near is None:
                 self._bundle(bundles[0], base, level)
                 continue
@@ -58,6 +58,11 @@ class TileWriter(Addresses):
             with code.when(code.builder.or_(code.below(base, below), code.below(above - 1, base))):
                 for bundle in bundles:
                     self._bundle(bundle, base, level)
+        self._keep(base, level)
+
+    def _keep(self, base: Number, level: Number) -> None:
+        """Copies what is not computed where it stays."""
+        schedule = self.schedule
         for one, kept in self.program.state if self.blocks is None and not self.slots.alone else ():
             for behind in range(kept):
                 self._copy(one.name, behind, base, level)
