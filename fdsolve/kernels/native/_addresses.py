@@ -61,6 +61,8 @@ class Addresses:
         self.blocks = self.schedule.blocks
         self.most_kept = max(*self.kept.values(), *(self.blocks.depths.values() if self.blocks is not None else (0,)))
         self.block: Number = 0
+        self.turns: Any = ()
+        self.crew: Any = ()
         # Levels that are written down are computed where they stay, unless rows are counted round. Two tiles may
         # compute a row beside their ends at once: both must write the same there, and nothing but that.
         in_place = () if self.program.wraps else slots.stored
@@ -76,14 +78,17 @@ class Addresses:
         code = self.code
         self.control, number, self.scratch, *more = code.arguments
         self.turns, self.crew = more[:2], more[2:]
-        self.levels, self.first, self.base = (code.load(self.control, at) for at in (LEVELS, START, BASE))
+        self._read_pass()
         self.rows_here = self._span(number)
         self._fill_tables(number, self.scratch)
+
+    def _read_pass(self) -> None:
+        self.levels, self.first, self.base = (self.code.load(self.control, at) for at in (LEVELS, START, BASE))
 
     def _span(self, part: Number) -> Span:
         code, layout, reach = self.code, self.layout, self.schedule.rows
         size, low, high = layout.size(0), layout.low(0), layout.high(0)
-        parts = self._num_parts()
+        parts = code.load(self.control, PARTS)
         start = code.div(code.mul(part, size), parts)
         stop = code.div(code.mul(code.add(part, 1), size), parts)
         margin = code.add(
@@ -103,9 +108,6 @@ class Addresses:
             code.least(high, code.add(stop, margin)),
         )
         return Span(start, stop, below, above)
-
-    def _num_parts(self) -> Number:
-        return self.code.load(self.control, PARTS)
 
     # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it (of levels
     # that are left for a pull: for all rows that there are, before and after them); and pitches. Rows of rings are

@@ -133,6 +133,10 @@ class Code:
         """Adds to a shared counter; its value before."""
         return self.builder.atomic_rmw("add", self.pointer(self.add(address, at)), self.value(change), "seq_cst")
 
+    def raise_to(self, address: Number, value: Number) -> Any:
+        """Raises a shared counter to a value, if it is less; its value before."""
+        return self.builder.atomic_rmw("max", self.pointer(address), self.value(value), "seq_cst")
+
     def look(self, address: Number, at: int) -> Any:
         """The value of a shared counter; what was written before it was set is seen then."""
         return self.builder.load_atomic(self.pointer(self.add(address, at)), "acquire", 8, typ=I64)

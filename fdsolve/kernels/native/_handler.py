@@ -22,7 +22,6 @@ from ._layout import (
     NEXT,
     PARTS,
     POINTERS,
-    ROLL,
     SCRATCH,
     SHARE,
     START,
@@ -249,8 +248,8 @@ def release(code: Code, control: Number) -> None:
         code.call("free", VOID, code.pointer(control))
 
 
-def roll_of(slots: Slots) -> int:
-    """Where the roll of a crew stands in the control block of a pass, behind its pointers (see _crew)."""
+def taken_of(slots: Slots) -> int:
+    """Where it stands in the control block of a pass, behind its pointers, up to which level each tile is taken."""
     return POINTERS + 8 * (len(slots.state) + len(slots.shared) + len(slots.stored))
 
 
@@ -260,10 +259,11 @@ def _write_pass(module: ir.Module, complete: Complete, layout: Layout, slots: Sl
     frame, shot, scratch, start, levels = code.arguments
     count, shared, before, item = len(slots.state), len(slots.shared), slots.results, layout.item
     buffers = Buffers(code, frame, SETTINGS, slots.first + shared, before, shot)
-    control = code.address(code.call("malloc", POINTER, code.value(roll_of(slots) + ROLL)))
     parts, threads, share, base, stored, block, place, width = (
         buffers.values[name] for name in ("parts", "threads", "share", "base", "stored", "block", "place", "width")
     )
+    size = code.add(code.mul(parts, 8), taken_of(slots))
+    control = code.address(code.call("malloc", POINTER, code.value(size)))
     rings = code.mul(code.mul(share, LINE), threads)
     for value, at in ((0, NEXT), (0, DONE), (threads, HOLDERS), (parts, PARTS), (0, WORKERS), (start, START),
                       (levels, LEVELS), (code.mul(share, LINE), SHARE), (scratch, SCRATCH),

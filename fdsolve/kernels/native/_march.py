@@ -30,7 +30,7 @@ from ._schedule import make_schedule, make_whole
 from ._single import single_program
 from ._tile import TileWriter
 from ._tiling import FEW, Tiling, choose_tiling, fitted, or_whole
-from ._whole import WholeWriter, complete_by_crew, spare_bytes
+from ._whole import WholeWriter, complete_together, spare_bytes
 
 Kind = str | Levels | Spread | Pull
 """Which program of a march: "march" itself, a "single" level of it, its "tangent" or "adjoint", one that writes levels
@@ -175,7 +175,7 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, manner: Manner) -> str:
     whole = layout.schedule.depths is not None
     writer = WholeWriter if whole else TileWriter
     tile = writer(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
-    name = write_handler(module, tile, layout, slots, complete_by_crew(module, tile, slots) if whole else None)
+    name = write_handler(module, tile, layout, slots, complete_together(module, tile, slots) if whole else None)
     return register_target(text_of(module), name)
 
 

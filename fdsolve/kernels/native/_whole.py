@@ -1,32 +1,41 @@
-"""Levels computed whole, one after the other: each thread its rows of one, and then they wait for each other.
+"""Levels computed whole, one after the other: each thread a part of its rows, and then they wait for each other.
 
 Where tiles are low for what a further level of a pass would be computed on beside them, levels go one at a time. Then
 nothing need be kept aside or copied: a level is written beside those that are read, in one more array than there are of
-them, and the last ones of a pass where the state stands. Nor is a row of the state computed twice.
+them, and the last ones of a pass where the state stands. Nor is a row of the state computed twice. Parts
+are taken by who comes first, each thread's own before others: a thread that has no processor keeps none from going on,
+unless it lost it within a part.
 """
 
 from llvmlite import ir
 
 from ._code import VOID, Code, Number
-from ._crew import CREW, write_crew, write_meeting
-from ._handler import Complete, roll_of
-from ._layout import APART, HALOS, SCRATCH, SHARE, Layout, Slots
-from ._scalar import I64
+from ._handler import Complete, release, schedule_task, taken_of, write_task
+from ._layout import APART, DONE, HALOS, PARTS, SCRATCH, SHARE, WORKERS, Layout, Slots
+from ._scalar import I32, I64
 from ._schedule import Schedule
 from ._tile import TileWriter
 
+_SPINS = 400
+"""How often one looks whether all parts of a level are done before others may have the processor."""
 
-def complete_by_crew(module: ir.Module, tile: ir.Function, slots: Slots) -> Complete:
-    """Has a crew of threads go through all levels of a pass, each through a tile of its own."""
-    code = Code(module, "abreast", VOID, [I64, I64])
-    control, number = code.arguments
-    share = code.mul(number, code.load(control, SHARE))
-    code.builder.call(tile, [control, number, code.add(code.load(control, SCRATCH), share)])
+
+def complete_together(module: ir.Module, tile: ir.Function, slots: Slots) -> Complete:
+    """Has all threads go through all levels of a pass: no one waits for a thread that has not begun a part."""
+    code = Code(module, "work", VOID, [I64])
+    (control,) = code.arguments
+    worker = code.count(control, WORKERS, 1)
+    scratch = code.add(code.load(control, SCRATCH), code.mul(worker, code.load(control, SHARE)))
+    code.builder.call(tile, [control, worker, scratch])
     code.builder.ret_void()
-    lead = write_crew(module, code.function, roll_of(slots))
+    work, task = code.function, write_task(module, code.function)
 
-    def complete(code: Code, frame: Number, control: Number, threads: Number, _: Number) -> None:
-        code.builder.call(lead, [frame, control, code.value(threads)])
+    def complete(code: Code, frame: Number, control: Number, threads: Number, parts: Number) -> None:
+        with code.loop(0, parts) as part:
+            code.store(0, code.add(control, code.mul(part, 8)), taken_of(slots))
+        schedule_task(code, frame, control, task, threads)
+        code.builder.call(work, [control])
+        release(code, control)
 
     return complete
 
@@ -44,23 +53,48 @@ def spare_bytes(layout: Layout, slots: Slots) -> int:
 
 
 class WholeWriter(TileWriter):
-    """Writes tile(control, number, scratch): a crew's rows of all levels of a pass."""
+    """Writes tile(control, worker, scratch): parts of all levels of a pass."""
 
     def write(self) -> ir.Function:
         """The function."""
-        self._meet = write_meeting(self.code.module)
-        return super().write()
-
-    def _num_parts(self) -> Number:
-        return self.code.load(self.control, roll_of(self.slots) + CREW)
-
-    def _wavefront(self) -> None:
-        code, roll = self.code, self.code.add(self.control, roll_of(self.slots))
-        last = code.add(self.rows_here.high, max(self.schedule.delays))
+        code = self.code
+        self.control, worker, self.scratch = code.arguments
+        self._read_pass()
+        parts, taken = code.load(self.control, PARTS), code.add(self.control, taken_of(self.slots))
+        self._fill_tables(worker, self.scratch)
+        self.tries = code.table(1)
         with code.loop(1, code.add(self.levels, 1)) as level:
-            with code.loop(self.rows_here.low, last) as turn:
-                self._level(turn, level)
-            code.builder.call(self._meet, [roll])
+            with code.loop(0, parts) as k:
+                part = code.rest(code.add(worker, k), parts)
+                before = code.raise_to(code.add(taken, code.mul(part, 8)), level)
+                with code.when(code.below(before, level)):
+                    self._part(part, level)
+                    code.count(self.control, DONE, 1)
+            self._wait(code.mul(level, parts))
+        code.builder.ret_void()
+        return code.function
+
+    def _part(self, part: Number, level: Number) -> None:
+        """A level of one part of the rows."""
+        code = self.code
+        self.rows_here = self._span(part)
+        with code.when(code.builder.and_(code.equal(self.first, self.base), code.equal(level, 1))):
+            for name in self.slots.stored:
+                self._store_first(name)
+        last = code.add(self.rows_here.high, max(self.schedule.delays))
+        with code.loop(self.rows_here.low, last) as turn:
+            self._level(turn, level)
+
+    def _wait(self, goal: Number) -> None:
+        """Until so many parts are done."""
+        code, tries = self.code, self.tries
+        code.store(0, tries)
+        with code.forever() as leave:
+            leave(code.builder.icmp_signed(">=", code.look(self.control, DONE), goal))
+            tried = code.add(code.load(tries), 1)
+            code.store(tried, tries)
+            with code.when(code.below(_SPINS, tried)):
+                code.call("sched_yield", I32)
 
     def _keep(self, base: Number, level: Number) -> None:
         """Copies what is written down and also among the last levels of a pass."""
