@@ -247,3 +247,33 @@ def test_what_changes_along_time_is_pulled_level_by_level(monkeypatch: pytest.Mo
     wanted = pulled(forced, given, kernel="slices")
     forbid_portable(monkeypatch, _derivative, _pull)
     agree(pulled(forced, given, kernel="native"), wanted)
+
+
+@pytest.mark.parametrize("back", [1, 2, 3])
+@pytest.mark.parametrize("steps", [5, 9, 20])
+def test_walls_beside_a_rule_of_older_levels_alone(back: int, steps: int, portable_forbidden: None) -> None:
+    """Only the walls of the last level count: cotangents of levels that no rule reads are zero there at all others."""
+    u = fd.Field("u", grid(steps + 1, x=axis(12), y=axis(9)))
+    u[...] = lambda u: 0.9 * u[f"t-{back}"]
+    for level in range(back):
+        u[level] = 1.0
+    u[dict(x=[0, -1])] = lambda w: w
+    for adjoint in (None, fd.adjoint.Full(), fd.adjoint.Checkpointed()):
+        by_wall = jax.grad(lambda w, a=adjoint: jnp.sum(final(u, w=w, kernel="native", adjoint=a)[0]))(0.3)
+        assert by_wall == pytest.approx(18.0, rel=1e-14)
+
+
+def test_a_field_of_older_levels_that_another_reads_at_its_own_level() -> None:
+    def pair(first: Any, second: Any, a: Any, **options: Any) -> Any:
+        g = grid(9, x=axis(14), y=axis(11))
+        u, v = fd.Field("u", g), fd.Field("v", g)
+        u[...] = lambda u, a: -a * u["t-2", "x+1"] ** 2 + 0.1
+        v[...] = lambda u, v: 0.5 * v["t-1"] - 0.2 * v["t-2"] + u[...] * v["t-1", "y+1"]
+        u[dict(x=-1)] = 0.3
+        v[dict(y=-1)] = lambda a: a
+        u[[0, 1]], v[[0, 1]] = first, second
+        return final(u, v, a=a, **options)
+
+    given = [0.3 * normal(2, 14, 11), 0.3 * normal(2, 14, 11), 0.7]
+    wanted = pulled(pair, given, kernel="slices")
+    agree(pulled(pair, given, kernel="native"), wanted)

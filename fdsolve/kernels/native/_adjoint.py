@@ -126,14 +126,19 @@ class _Transpose:
                 made = terms.operations(array.name, cell, None if cell.added else start)
                 operations += [replace(one, adds=cell.added) for one in made]
         products = [one for number in terms.shared for one in self._products(number, changed)]
-        if terms.moving or terms.beside or len(self.axes) < 3:  # else planes may be cut into blocks, in place
-            fewer = without_copies(operations, state, self.axes)
-            operations = fewer if len(fewer) <= MOST_TWICE else operations
-        operations = self._while_read(operations)
-        done = [op.box for op in products or operations if op.at is not At.LAST]
+        of_level = [*completing, *products]
+        free = [one for one in state if one.name not in _names_read(of_level)]
         whole = Box((0,) * len(self.axes), self.source.arrays[0].shape)
-        sums, adding = self._sums(changed, max(done, key=lambda box: box.size, default=whole))
-        operations = [*ordered([*completing, *products]), *operations, *adding]
+        while True:
+            fewer = self._without_copies(operations, free)
+            done = [op.box for op in products or fewer if op.at is not At.LAST]
+            sums, adding = self._sums(changed, max(done, key=lambda box: box.size, default=whole))
+            read = _names_read(adding)
+            if not any(one.name in read for one in free):
+                break
+            free = [one for one in free if one.name not in read]
+        operations = fewer
+        operations = [*ordered(of_level), *operations, *adding]
         few = len(operations) <= MOST_CUT and not self.layered
         operations = (cut_for_bundles if few else split_for_bundles)(operations)
         arrays = [*state, *(one.array for one in sums)]
@@ -148,6 +153,14 @@ class _Transpose:
         kept += [0] * (len(arrays) - len(kept))
         program = Program(tuple(arrays), tuple(kept), tuple(operations), self.source.wraps, (), -1)
         return Pulled(program, tuple(sums), terms.values.levels, self._forth())
+
+    def _without_copies(self, operations: list[Operation], free: Sequence[Array]) -> list[Operation]:
+        """The operations that give the cotangents of the levels before, without what those of older ones give alone:
+        of arrays that nothing else reads."""
+        if self.terms.moving or self.terms.beside or len(self.axes) < 3:  # else planes may be cut into blocks, in place
+            fewer = without_copies(operations, free, self.axes)
+            operations = fewer if len(fewer) <= MOST_TWICE else operations
+        return self._while_read(operations)
 
     def _completing(self, changed: Changed) -> list[tuple[Array, list[Cell]]]:
         """The cells in which what is read at its own level is added up, of each array; those whose cells may come to
@@ -303,3 +316,8 @@ def _check(operations: Sequence[Operation]) -> None:
             raise Unserved(f"the transpose of a rule: {reason}")
         if operation.rule.consts:
             raise Unserved("the transpose of a rule holds an array")
+
+
+def _names_read(operations: Sequence[Operation]) -> set[str]:
+    """The arrays that operations read."""
+    return {read.field for one in operations for read in one.reads}

@@ -248,7 +248,7 @@ def run(
     layout, blocked = layout_of(call, kind), blocked_layout_of(call, kind)
     tiling = tiling or _chosen(call, kind)
     if tiling.width and blocked is not None:
-        levels = _whole_levels(layout, blocked, call.steps, tiling)
+        levels = _levels_before_blocks(layout, blocked, call.steps, tiling)
         if 0 < levels < call.steps:
             rest = replace(call, steps=call.steps - levels)
             base = start if base is None else base
@@ -307,7 +307,7 @@ def _stored(call: MarchCall, kind: Kind) -> tuple[tuple[str, ...], int]:
     return (kind.names, kind.stored(call.steps)) if isinstance(kind, Levels) else ((), 0)
 
 
-def _whole_levels(layout: Layout, blocked: Layout, steps: int, tiling: Tiling) -> int:
+def _levels_before_blocks(layout: Layout, blocked: Layout, steps: int, tiling: Tiling) -> int:
     """How many levels come first with planes as a whole, so that blocks have a multiple of those they need: 0 if they
     have that, all where there are too few or the first axis is too short."""
     unit = blocked.schedule.least
