@@ -17,7 +17,7 @@ from .adjoint import AbstractAdjoint, AbstractWhole, count_bytes, fit_adjoint, s
 from .errors import DeclarationError, FdsolveError, NotFiniteWarning, PlanningError, RunError
 from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, Unwatched, check_monitors, note_unwatched
-from .planning import Plan, make_plan, show_bytes, show_option
+from .planning import Plan, make_plan, show_bytes, show_option, show_wrong
 from .running import Kept, explain_last_level
 from .solution import Solution, check_logs, make_histories
 from .stepping import (
@@ -309,7 +309,7 @@ def _fit_adjoint(made: Plan) -> AbstractAdjoint | None:
 def _check_options(adjoint: Any, monitors: Any, progress: Any) -> tuple[AbstractMonitor, ...]:
     """The monitors; refuses wrong values of the three options."""
     if adjoint is not None and not isinstance(adjoint, AbstractAdjoint):
-        got = f"the class {adjoint.__name__}" if isinstance(adjoint, type) else show_option("adjoint", adjoint)
+        got = show_wrong("adjoint", adjoint)
         raise DeclarationError(f"adjoint= takes an adjoint such as fd.adjoint.Checkpointed(snapshots=20), got {got}")
     if not isinstance(progress, bool):
         raise DeclarationError(f"progress= is True or False, got {show_option('progress', progress)}")

@@ -1,7 +1,7 @@
 """Regularisation: what is known of the parameters beside the data, as residuals or as a scalar."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -155,17 +155,22 @@ class TotalVariation(AbstractTerm):
     frame: Frame
     of: Callable[[Any], Any] | None
 
+    def __call__(self, parameters: Any) -> jax.Array:
+        """The value of the term itself, of which all derivatives are right; those of residuals are the majoriser's."""
+        array, frame = _value(self, parameters)
+        lines, along = frame.lines(array.shape)
+        square = [_square(lines.slope(array, axis)) for axis in along]
+        parts = [volume * steepness for _, volume, steepness in self._corners(lines, along, square, array.real)]
+        return sum(map(jnp.sum, parts), start=jnp.zeros((), array.real.dtype))
+
     def residuals(self, parameters: Any) -> list[jax.Array]:
         array, frame = _value(self, parameters)
         lines, along = frame.lines(array.shape)
         slopes = [lines.slope(array, axis) for axis in along]
-        square, weight = [_square(jax.lax.stop_gradient(slope)) for slope in slopes], self.weight
+        square = [_square(jax.lax.stop_gradient(slope)) for slope in slopes]
         flat = steep = jnp.zeros_like(array.real)  # w ∫ dV/s and w ∫ s dV of each cell
         shares = [jnp.zeros_like(one) for one in square]  # w ∫ dV/s of what has this slope
-        for corner in product((0, 1), repeat=len(along)):
-            volume = jnp.asarray(weight * lines.corner(dict(zip(along, corner, strict=True))), flat.dtype)
-            beside = [lines.beside(one, *where) for one, *where in zip(square, along, corner, strict=True)]
-            steepness = jnp.sqrt(sum(beside, start=jnp.full_like(flat, self.smoothing**2)))
+        for corner, volume, steepness in self._corners(lines, along, square, flat):
             part = volume / steepness
             flat, steep = flat + part, steep + volume * steepness
             shares = [
@@ -173,6 +178,15 @@ class TotalVariation(AbstractTerm):
             ]
         weighed = [slope * jnp.sqrt(share).astype(slope.dtype) for slope, share in zip(slopes, shares, strict=True)]
         return [*weighed, self.smoothing * jnp.sqrt(flat), jnp.sqrt(steep)]
+
+    def _corners(
+        self, lines: Any, along: Sequence[int], square: Sequence[jax.Array], like: jax.Array
+    ) -> Iterator[tuple[tuple[int, ...], jax.Array, jax.Array]]:
+        """The corners of all cells of an array, w dV of each and s there, from the squares of slopes."""
+        for corner in product((0, 1), repeat=len(along)):
+            volume = jnp.asarray(self.weight * lines.corner(dict(zip(along, corner, strict=True))), like.dtype)
+            beside = [lines.beside(one, *where) for one, *where in zip(square, along, corner, strict=True)]
+            yield corner, volume, jnp.sqrt(sum(beside, start=jnp.full_like(like, self.smoothing**2)))
 
 
 def tikhonov(

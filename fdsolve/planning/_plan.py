@@ -243,9 +243,16 @@ def show_option(name: str, value: Any) -> str:
     return f"{value!r}. A parameter called `{name}` goes into parameters=dict({name}=...)."
 
 
+def show_wrong(name: str, value: Any) -> str:
+    """The same of an option that takes an object: a class was to be called."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; write it with parentheses, {value.__name__}()."
+    return show_option(name, value)
+
+
 def _check_options(stepper: Any, save: Any, solver: Any) -> None:
     if solver is not None and not isinstance(solver, AbstractLinearSolver | AbstractNonlinearSolver):
-        got = f"the class {solver.__name__}" if isinstance(solver, type) else show_option("solver", solver)
+        got = show_wrong("solver", solver)
         raise DeclarationError(
             f"solver= takes a solver such as fd.solvers.Multigrid() or fd.solvers.Newton(), got {got}"
         )

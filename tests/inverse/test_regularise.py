@@ -436,3 +436,19 @@ def test_a_prior_lies_where_its_coordinate_says_in_its_own_units() -> None:
         fd.tikhonov(2.0, order=0, grid=grid, prior=prior.assign_coords(x=("x", places.values, dict(units="s"))))(
             jnp.ones(3)
         )
+
+
+def test_second_derivatives_of_total_variation_are_those_of_the_term() -> None:
+    """Of two values: f = √((m₁ − m₀)² + 1). In a plane: differences of the gradient, of values and of logarithms."""
+    term = fd.total_variation(1.0, smoothing=1.0, spacing=1.0)
+    np.testing.assert_allclose(jax.hessian(term)(jnp.array([0.0, 2.0]))[0, 0], 5.0**-1.5, rtol=1e-14)
+    random = np.random.default_rng(2)
+    at, along = (jnp.asarray(random.uniform(0.5, 1.5, (5, 4))) for _ in range(2))
+    for of in (None, jnp.log):
+        term = fd.total_variation(0.7, smoothing=0.2, spacing=dict(x=0.5, y=0.25), of=of)
+        gradient, step = jax.grad(term), 1e-4
+        hvp = jax.jvp(gradient, (at,), (along,))[1]
+        ahead, behind = (gradient(at + sign * step * along) for sign in (1, -1))
+        np.testing.assert_allclose(hvp, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-5)
+        by_residuals = sum(jnp.sum(one**2) / 2 for one in term.residuals(at))
+        np.testing.assert_allclose(term(at), by_residuals, rtol=1e-14)
