@@ -26,8 +26,9 @@ NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 
 of which a divisor of all steps is taken instead, or else first one by which they come to the fewest blocks."""
 MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
-FEW = 4
-"""The part of the room, one of so many, which states before such blocks may fill so that no others are needed."""
+FEW, LITTLE = 4, 2**22
+"""The part of the room, one of so many, which states before such blocks may fill so that no others are needed; and the
+most bytes: more are fresh memory, which costs what computing all levels once more does."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def cut_blocks(count: int, state_bytes: int, near: Callable[[int], bool] | None 
     block = block_length(count)
     usual = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
     inner = next((size for size in near_lengths(count) if near is not None and near(size)), usual)
-    if 2 * inner >= block or FEW * (count // inner) * state_bytes <= room:
+    if 2 * inner >= block or (count // inner) * state_bytes <= min(room // FEW, LITTLE):
         return Blocks(count, block, inner, True)
     # Longer blocks are dearer than short ones, less so than all steps once more.
     long = block if block <= MOST and near is not None and near(block) else usual
