@@ -28,7 +28,7 @@ MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW, LITTLE = 4, 2**22
 """The part of the room, one of so many, which states before such blocks may fill so that no others are needed; and the
-most bytes: more are fresh memory, which costs what computing all levels once more does."""
+most bytes: more are fresh memory, dearer than the levels of longer blocks that are written down."""
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def test_few_states_are_pulled_back_by_the_kernel_too(steps: int, near: bool, mo
     expected = jax.jit(jax.grad(in_medium(steps, fd.adjoint.Full(), "slices")))(START)
     made = jax.jit(jax.grad(few)).lower(START)
     assert opened == [3], "no state beside those between blocks"
-    assert len(programs(made)) == 2  # levels; and their transpose, beside those of a block
+    assert len(programs(made)) <= 3  # levels, several and single ones; and their transpose, beside those of a block
     found = made.compile()(START)
     for name in START:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
@@ -280,8 +280,9 @@ def test_blocks_are_as_long_as_their_levels_lie_near() -> None:
     assert list(near_lengths(9)) == [4, 3]
     assert list(near_lengths(61)) == [13, 12, 9, 8, 7, 6, 5, 4, 3]  # first by which there are fewest blocks
     for most, length in ((32, 10), (8, 8), (7, 5), (4, 4), (3, 3)):
-        cut = cut_blocks(200, 2**20, lambda size, most=most: size <= most, 2**30)
+        cut = cut_blocks(200, 2**14, lambda size, most=most: size <= most, 2**30)
         assert (cut.single, cut.inner, cut.kept) == (True, length, 200 // length)
+    assert cut_blocks(10**4, 2**14, lambda size: size <= 12, 2**40).kept == 100, "more than a few MiB between blocks"
     assert cut_blocks(200, 2**24, lambda size: False, 2**40).inner == LEAST
 
 
