@@ -28,7 +28,7 @@ MOST = 32
 """Levels in longer blocks that a kernel may hold in its cache, where there is no room for states between short ones."""
 FEW, LITTLE = 4, 2**22
 """The part of the room, one of so many, which states before such blocks may fill so that no others are needed; and the
-most bytes: more are fresh memory, dearer than the levels of longer blocks that are written down."""
+most bytes of many: more are fresh memory, dearer than the levels of longer blocks that are written down."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ def cut_blocks(count: int, state_bytes: int, near: Callable[[int], bool] | None 
     block = block_length(count)
     usual = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
     inner = next((size for size in near_lengths(count) if near is not None and near(size)), usual)
-    if 2 * inner >= block or (count // inner) * state_bytes <= min(room // FEW, LITTLE):
+    states = count // inner
+    few = inner < LEAST or states <= 2 * FEW * block or states * state_bytes <= LITTLE
+    if 2 * inner >= block or (few and FEW * states * state_bytes <= room):
         return Blocks(count, block, inner, True)
     # Longer blocks are dearer than short ones, less so than all steps once more.
     long = block if block <= MOST and near is not None and near(block) else usual
