@@ -257,14 +257,8 @@ def _check_options(stepper: Any, save: Any, solver: Any) -> None:
             f"solver= takes a solver such as fd.solvers.Multigrid() or fd.solvers.Newton(), got {got}"
         )
     if stepper is not None and not isinstance(stepper, AbstractStepper):
-        raise DeclarationError(
-            "stepper= takes a stepper such as fd.schemes.RK4(), got "
-            + (
-                f"the class {stepper.__name__}; write it with parentheses, {stepper.__name__}()."
-                if isinstance(stepper, type)
-                else show_option("stepper", stepper)
-            )
-        )
+        got = show_wrong("stepper", stepper)
+        raise DeclarationError(f"stepper= takes a stepper such as fd.schemes.RK4(), got {got}")
     for one in save if isinstance(save, list | tuple) else [] if save is None else [save]:
         if not isinstance(one, AbstractSave):
             got = f"the function {one.__name__}; call it." if inspect.isfunction(one) else show_option("save", one)

@@ -36,7 +36,7 @@ _BIAS, _ALL = 2**20, 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Span:
+class _Span:
     """A tile's own rows, those beside the ends included, and all that it computes."""
 
     start: Number
@@ -83,9 +83,10 @@ class Addresses:
         self._fill_tables(number, self.scratch)
 
     def _read_pass(self) -> None:
+        """How many levels a pass has, the number of its first, and that of the first of all passes."""
         self.levels, self.first, self.base = (self.code.load(self.control, at) for at in (LEVELS, START, BASE))
 
-    def _span(self, part: Number) -> Span:
+    def _span(self, part: Number) -> _Span:
         code, layout, reach = self.code, self.layout, self.schedule.rows
         size, low, high = layout.size(0), layout.low(0), layout.high(0)
         parts = code.load(self.control, PARTS)
@@ -98,7 +99,7 @@ class Addresses:
         wide = code.load(self.control, WIDE) if self.slots.leaves else 0
         if self.program.wraps:
             start, stop = code.sub(start, wide), code.add(stop, wide)
-            return Span(start, stop, code.sub(start, margin), code.add(stop, margin))
+            return _Span(start, stop, code.sub(start, margin), code.add(stop, margin))
         first, last = code.equal(part, 0), code.equal(code.add(part, 1), parts)
         start, stop = code.choose(first, low, start), code.choose(last, high, stop)
         if self.slots.leaves:
@@ -107,7 +108,7 @@ class Addresses:
             code.most(low, code.sub(start, margin)),
             code.least(high, code.add(stop, margin)),
         )
-        return Span(start, stop, below, above)
+        return _Span(start, stop, below, above)
 
     # Tables: for each array an entry a level. Addresses of row 0 for rows of the tile, before and after it (of levels
     # that are left for a pull: for all rows that there are, before and after them); and pitches. Rows of rings are

@@ -137,8 +137,7 @@ class _Transpose:
             if not any(one.name in read for one in free):
                 break
             free = [one for one in free if one.name not in read]
-        operations = fewer
-        operations = [*ordered(of_level), *operations, *adding]
+        operations = [*ordered(of_level), *fewer, *adding]
         few = len(operations) <= MOST_CUT and not self.layered
         operations = (cut_for_bundles if few else split_for_bundles)(operations)
         arrays = [*state, *(one.array for one in sums)]

@@ -17,6 +17,8 @@ from ._scalar import I32, I64
 COME, CREW, MET = 0, 8, 16
 """Entries of a roll in bytes: how many came, of how many the crew is once it is closed, and how often any of them has
 finished a turn."""
+ROLL = 24
+"""Bytes of a roll."""
 _CLOSED = 2**32
 _PATIENCE, _SPINS = 2000, 400
 """How often one looks whether all have come; and whether all have finished a turn before others may have the

@@ -30,8 +30,6 @@ second axis have a WIDTH.
 """
 POINTERS = 8 * 17
 """Where the control block's table of pointers starts: state, shared arrays."""
-ROLL = 24
-"""Bytes of the roll of a crew (see _crew)."""
 
 
 @dataclass(frozen=True)

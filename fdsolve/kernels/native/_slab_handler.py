@@ -5,7 +5,7 @@ from typing import Any
 from llvmlite import ir
 
 from ._code import POINTER, VOID, Code, Number
-from ._crew import part_of, write_crew
+from ._crew import ROLL, part_of, write_crew
 from ._handler import Buffers, kept_of, run_tiles, save_halos, write_entry, write_task, write_worker
 from ._layout import (
     BASE,
@@ -18,7 +18,6 @@ from ._layout import (
     NEXT,
     PARTS,
     POINTERS,
-    ROLL,
     ROWS,
     SCRATCH,
     SHARE,

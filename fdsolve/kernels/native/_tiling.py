@@ -12,11 +12,8 @@ PASS = 64
 """Levels computed whole that have tables in common."""
 SMALL = 2**14
 """Points below which one thread does all."""
-
-
 WIDTH = 32
 """Rows of the second axis in a block."""
-
 STAYS = 8
 """The part of the shared cache, one of so many, in which a state stays anyway: more than a few levels a pass of it
 only cost turns at which not all levels have a row."""
@@ -26,7 +23,8 @@ only cost turns at which not all levels have a row."""
 class Tiling:
     """How a march is cut: levels a pass at most, tiles along the first axis, threads.
 
-    `width` is how many rows of the second axis a block has (0: there are none, or the program cannot be cut so).
+    `width` is how many rows of the second axis a block has (0: there are none, or the program cannot be cut so). Or a
+    level is computed `whole`, by all threads, before any begins the next one.
     """
 
     levels: int
@@ -34,7 +32,6 @@ class Tiling:
     threads: int
     width: int = 0
     whole: bool = False
-    """Whether a level is computed by all threads before any begins the next one."""
 
 
 def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> Tiling:
