@@ -9,12 +9,12 @@ from ._block import LONGEST, longest_unrolled
 from ._checkpointed import plain_march, reversed_march, show_cuts, usual_states
 from ._fit import cut_steps
 from ._peak import count_bytes
-from ._twolevel import NEAR, show_blocks
+from ._twolevel import show_blocks
 from ._ways import LIGHT, OWN, SHORT
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
-EASY = NEAR
+EASY = 2**24
 """Bytes that a CPU sooner keeps than computes again: caches hold little more, and fresh memory is slow."""
 BESIDE = 16
 """Runs beside each other, under vmap, of which few bytes are little still."""

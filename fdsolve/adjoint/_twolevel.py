@@ -17,7 +17,7 @@ from .._tangents import moves, replaced
 from ..kernels import detect_platform
 from ._base import March, Quick
 
-NEAR = 2**24
+NEAR = 3 * 2**22
 """Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks."""
 LEAST = 8
 """Levels in such a block, however large they are."""

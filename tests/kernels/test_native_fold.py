@@ -191,6 +191,7 @@ def test_slabs_of_rows_give_the_same_gradient(name: str, num: int, monkeypatch: 
     forbid_portable(monkeypatch, _derivative, _pull, _nested)
     monkeypatch.setattr(_slabs, "SMALL", 1)
     monkeypatch.setattr(_slabs, "HIGH", 1)
+    monkeypatch.setattr(_slabs, "stays_in_cache", lambda call: False)
     monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
     used, run = [], _nested.pull_slabs
     monkeypatch.setattr(_nested, "pull_slabs", lambda *given: (used.append(given[2].parts), run(*given))[1])
@@ -257,6 +258,7 @@ def test_what_is_not_folded() -> None:
 def test_few_levels_are_marched_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """But a block of a longer march is asked for as that march is carried out."""
     monkeypatch.setattr(_fold, "STEPS", 8)
+    monkeypatch.setattr(_slabs, "stays_in_cache", lambda call: False)
     call = replace(between_walls(64).call, steps=4)
     assert folding_of(call) is None
     near = replace(call, block=4, near=True)

@@ -184,7 +184,10 @@ def test_rings_are_as_wide_as_their_arrays_and_blocks_as_long_as_most_points_all
     low = [one.name for one in layout.program.arrays if layout.is_beside_wall(one.name)]
     assert not low, "seventeen of 64 rows are no few"
     rows = layout.schedule.rows
-    assert (rows.usual, rows.growth) == (2, 5), "two derivatives follow each other in layers alone"
+    assert rows.usual == rows.growth == 2, (
+        "two derivatives follow each other in layers alone, which come to no tile but"
+    )
+    assert rows.apart, "those at their walls"
 
 
 def test_tables_leave_the_stack_aligned() -> None:

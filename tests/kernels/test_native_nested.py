@@ -24,9 +24,10 @@ from .test_native_adjoints import agree, axis, gradient_of, grid, normal, wide
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_quickly() -> Iterator[None]:
-    """Machine code as it comes: what takes long here is to make it."""
+    """Machine code as it comes: what takes long here is to make it. And slabs, though these problems stay in cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_objects, "SPEED", 0)
+        patch.setattr(_slabs, "stays_in_cache", lambda call: False)
         yield
 
 

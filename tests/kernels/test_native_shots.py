@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.kernels.native import _launch, _nested
+from fdsolve.kernels.native import _launch, _nested, _slabs
 
 NUM = 48, 21
 SHOTS = 3
@@ -90,6 +90,7 @@ def test_blocks_that_are_gone_back_through_by_slabs(own: str, monkeypatch: pytes
         return pull_slabs(*given)
 
     monkeypatch.setattr(_nested, "pull_slabs", counted)
+    monkeypatch.setattr(_slabs, "stays_in_cache", lambda call: False)
     adjoint = fd.adjoint.Checkpointed(levels=2)
     agree(*(gradients(SAVES["last"], adjoint, own, together) for together in (True, False)))
     assert asked

@@ -172,7 +172,12 @@ class Layout:
     def halo(self, levels: Number) -> Number:
         """Rows beyond a tile that it reads of the state, with as many levels a pass."""
         rows = self.schedule.rows
-        return levels * rows.growth + max((*rows.below, *rows.above), default=0) + self.schedule.reads
+        return levels * rows.growth + max((*rows.below, *rows.above), default=0) + rows.reads
+
+    def least_rows(self, levels: int, wide: int = 0) -> int:
+        """Rows that a tile has at least that is computed with so many more on both sides."""
+        rows = self.schedule.rows
+        return max(rows.least, self.halo(levels), rows.apart + wide + self.halo(levels) if rows.apart else 0)
 
     def halo_rows(self) -> int:
         """Bytes of one row of each array of the state."""
@@ -190,6 +195,10 @@ class Layout:
     def is_beside_wall(self, name: str) -> bool:
         """Whether an array has few rows, beside a wall."""
         return FEW * self.program.array(name).padded_shape[0] < self.size(0)
+
+    def whole_bytes(self) -> int:
+        """Bytes of all levels of the state that are in use where a level is computed whole."""
+        return sum((1 + depth) * self.bytes_of(name) for name, depth in (self.schedule.depths or {}).items())
 
     def spare_bytes(self, name: str) -> int:
         """Bytes of a level of an array that is computed whole beside the state."""

@@ -30,10 +30,18 @@ def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: A
     call, tiling, form, pull = static
     names = tuple(one.name for one, _ in layout_of(call).program.state)
     block = replace(call, steps=call.block, block=0)
-    slabs = None if pulled_of(call, pull).timed else cut_slabs(block, pull)
-    beside = bytes_beside(block, pull, slabs) if slabs is not None else 0
+    made = pulled_of(call, pull)
+    slabs = None if made.timed else cut_slabs(block, pull)
+    beside = _bytes_of_levels(block, pull) if slabs is None else bytes_beside(block, pull, slabs)
     found = run(call, Spread(names), form.unflatten(leaves), state, start, tiling, beside=beside)
     return found[: len(state)], found[len(state) :]
+
+
+def _bytes_of_levels(block: MarchCall, pull: Pull) -> int:
+    """Bytes of the levels of a block that are written down, and of the cotangents that are pulled past them."""
+    forth, back = layout_of(block), layout_of(block, pull)
+    levels = sum((block.steps + kept) * forth.bytes_of(one.name) for one, kept in forth.program.state)
+    return levels + sum(kept * back.bytes_of(one.name) for one, kept in back.program.state)
 
 
 @march_keeping.defjvp

@@ -6,7 +6,7 @@ Dₐ + S·l ≥ D_b + o. A tile of rows also computes rows beyond its ends, as f
 e_b + ρ·l ≥ eₐ + o, with ρ rows more for each level.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -25,18 +25,24 @@ MOST = 4
 """The part of all points, one of so many, from which on an operation does what most points do."""
 LOW = (8, 16, 32)
 """Rows of low tiles: the fewest are taken with which what stands at a wall lies in the tile there."""
+WALLS = (8, 16, 32, 64)
+"""Rows beside a wall that only the tile there computes: the fewest are taken with which others reach least far."""
 
 
 @dataclass(frozen=True)
 class Reach:
     """Rows beyond a tile that each operation computes, below and above; and more for each level, where most points are
-    no more than is `usual`. So it is of tiles that have at least so many rows."""
+    no more than is `usual`; `reads` is how many rows away levels before are read. So it is of tiles that have at least
+    so many rows; and of those that come, with all rows beyond them, no nearer to a wall they are not at than `apart`:
+    what stands there may read further."""
 
     below: tuple[int, ...]
     above: tuple[int, ...]
     growth: int
     least: int = 2 * MAX_REACH
     usual: int = 0
+    reads: int = 0
+    apart: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,17 +59,16 @@ class Blocks:
 class Schedule:
     """Delays by operation, the skew, and rows that rings hold by array; how the state is written over itself.
 
-    `reads` is how many rows away levels before are read. Arrays in `direct` can be written where they stand by a pass
-    of at least `fewest` levels; else rows are copied there `late` turns after they are computed. Passes of fewer levels
-    than `least` would write over what is still read. With `blocks` there are no rings: passes have a multiple of
-    `least` levels. So many turns of a level are done `together`, before those of the next one.
+    Arrays in `direct` can be written where they stand by a pass of at least `fewest` levels; else rows are copied there
+    `late` turns after they are computed. Passes of fewer levels than `least` would write over what is still read. With
+    `blocks` there are no rings: passes have a multiple of `least` levels. So many turns of a level are done `together`,
+    before those of the next one.
     """
 
     delays: tuple[int, ...]
     skew: int
     rings: dict[str, int]
     rows: Reach
-    reads: int
     direct: frozenset[str]
     fewest: int
     late: int
@@ -110,10 +115,9 @@ def make_schedule(program: Program, abreast: bool = False) -> Schedule:
     if skew == 0 and any(e.lag and delays[e.reader] > e.offset[0] for e in edges):
         skew, delays = _delays_of(program, edges, 1)  # else later levels never come after what reads rows behind
     late, fewest, least = _overwriting(program, edges, skew, delays)
-    reads = max([abs(e.offset[0]) for e in edges if e.lag], default=0)
     together = TOGETHER if len(program.arrays[0].shape) == 2 and skew == 1 else 1
     rings = _rings(program, edges, skew, delays, late, together)
-    return Schedule(delays, skew, rings, rows, reads, direct, fewest, late, least, together=together)
+    return Schedule(delays, skew, rings, rows, direct, fewest, late, least, together=together)
 
 
 def make_whole(program: Program) -> Schedule | None:
@@ -132,7 +136,7 @@ def make_whole(program: Program) -> Schedule | None:
     if not all(program.written_once(name) for name in beside & set(depths)):
         return None
     rings = {name: rows for name, rows in _rings(program, edges, 0, delays, 0, 1).items() if name not in depths}
-    return Schedule(delays, 0, rings, rows, 0, frozenset(depths), 1 + max(depths.values()), 0, 1, depths=depths)
+    return Schedule(delays, 0, rings, rows, frozenset(depths), 1 + max(depths.values()), 0, 1, depths=depths)
 
 
 def _delays_of(program: Program, edges: Sequence[Edge], fewest: int) -> tuple[int, tuple[int, ...]]:
@@ -230,10 +234,21 @@ def _longest(count: int, reader: np.ndarray, writer: np.ndarray, apart: np.ndarr
 def _reach(program: Program, edges: list[Edge]) -> Reach:
     """How far beyond a tile operations compute, and how low tiles can be without that this is further."""
     found = _least_reach(program, edges)
+    if found.growth and not program.wraps:
+        found = min([found, *_reaches_apart(program, edges)], key=lambda one: one.growth)
     most = [MOST * one.box.size >= prod(program.arrays[0].shape) for one in program.operations]
     usual = _reach_of(program, [e for e in edges if most[e.reader] and most[e.writer]], found.least)
     below, above = (_evened(program, each) for each in (found.below, found.above))
     return replace(found, below=below, above=above, usual=found.growth if usual is None else usual.growth)
+
+
+def _reaches_apart(program: Program, edges: list[Edge]) -> Iterator[Reach]:
+    """How far beyond tiles operations must compute that come to no wall but their own; the fewer rows beside walls
+    first."""
+    for rows in WALLS:
+        found = _reach_of(program, edges, rows, apart=rows) if 2 * rows <= _size(program) else None
+        if found is not None:
+            yield found
 
 
 def _evened(program: Program, reach: Sequence[int]) -> tuple[int, ...]:
@@ -259,7 +274,7 @@ def _least_reach(program: Program, edges: list[Edge]) -> Reach:
     found = _reach_of(program, edges, 2 * MAX_REACH)
     if found is None:
         raise Unserved(f"rows further than {MAX_REACH} apart read each other at one level")
-    size = max(one.shape[0] for one in program.arrays)
+    size = _size(program)
     for least in LOW:
         lower = _reach_of(program, edges, least) if 2 * least <= size else None
         if lower is None:
@@ -271,15 +286,26 @@ def _least_reach(program: Program, edges: list[Edge]) -> Reach:
     return found
 
 
-def _reach_of(program: Program, edges: list[Edge], least: int) -> Reach | None:
+def _size(program: Program) -> int:
+    """Rows of the array that has most."""
+    return max(one.shape[0] for one in program.arrays)
+
+
+def _reach_of(program: Program, edges: list[Edge], least: int, apart: int = 0) -> Reach | None:
     """How far beyond a tile of at least so many rows operations must compute; None where that is too far. What a box
-    near a wall reads, all of which lies in the tile at that wall, takes none."""
-    size, count = max(one.shape[0] for one in program.arrays), len(program.operations)
+    near a wall reads, all of which lies in the tile at that wall, takes none; nor, where tiles come no nearer than
+    `apart` to walls they are not at, what a box reads towards a wall so near that none of them computes it."""
+    size, count = _size(program), len(program.operations)
     boxes = Boxes(one.box for one in program.operations)
     reader, writer, lag, offset = (
         np.array(each, int) for each in zip(*((e.reader, e.writer, e.lag, e.offset[0]) for e in edges), strict=True)
     ) if edges else (np.zeros(0, int),) * 4  # fmt: skip
-    below, above = boxes.starts[reader, 0] + offset < size - least, boxes.stops[reader, 0] + offset > least
+    start, stop = boxes.starts[reader, 0], boxes.stops[reader, 0]
+    below, above = start + offset < size - least, stop + offset > least
+    if apart:
+        below, above = below & (stop > apart), above & (start < size - apart)
+    further = np.where(offset < 0, below, above) | program.wraps
+    reads = max(map(abs, offset[further & (lag > 0)].tolist()), default=0)
     for growth in range(MAX_REACH + 1):
         sides = []
         for sign, reaches in ((-1, below), (1, above)):
@@ -287,7 +313,7 @@ def _reach_of(program: Program, edges: list[Edge], least: int) -> Reach | None:
             sides.append(_longest(count, writer[own], reader[own], (sign * offset - growth * lag)[own]))
         low, high = sides
         if low is not None and high is not None and max([*low, *high]) <= MAX_REACH:
-            return Reach(low, high, growth, least)
+            return Reach(low, high, growth, least, reads=reads, apart=apart)
     return None
 
 

@@ -36,6 +36,7 @@ from ._march import (
     pulled_of,
     shared_by,
     stack_extents,
+    whole_layout_of,
 )
 from ._objects import register_target
 from ._operands import LEVELS, Pull, TurnedRead, stack_name
@@ -45,7 +46,7 @@ from ._rows import write_rows
 from ._schedule import make_schedule, ring_rows
 from ._slab_handler import SLAB_SETTINGS, write_slab_handler
 from ._tile import TileWriter
-from ._tiling import SMALL
+from ._tiling import SMALL, STAYS
 
 STRIPS = (1, 2, 4, 8)
 """Turns of the march, and then of the pull, at a time: the more, the less often one stops for the other."""
@@ -69,6 +70,8 @@ MOST_ABREAST = 10
 threads have of their own."""
 FURTHER = 0.25
 """So much dearer are steps whose rings fill a thread's own cache twice; four times, twice that."""
+SPILLED, LEVELS_OF_RINGS = 3, 8
+"""Rings of so many levels are too large for a thread's own cache where they fill it so many times."""
 NEARLY = 0.95
 """Blocks are too long whose levels cost more than those of shorter ones divided by this."""
 
@@ -108,9 +111,22 @@ def lies_near(call: MarchCall) -> bool:
         forth = _march_abreast(one_level(call))
     if axes_of(call)[0] == "":
         return sum(forth.bytes_of(one.name) for one, _ in forth.program.state) * steps <= shared_cache() // 4
-    threads = _threads(forth, forth.halo(steps))
+    if stays_in_cache(call):
+        return False
+    threads = _threads(forth, forth.halo(steps), forth.least_rows(steps, forth.halo(steps)))
     fits = _bytes_of_rings(forth, steps) <= 0.875 * _room(forth, threads)
     return fits and not _are_few(forth, threads) and _goes_round(forth, forth.halo(steps), steps)
+
+
+def stays_in_cache(call: MarchCall) -> bool:
+    """Whether levels are sooner computed whole and written down, since they stay in cache: in the half of those that
+    threads have of their own, or, where rings are too large for these anyway, in that which threads share."""
+    whole = whole_layout_of(call)
+    if whole is None or whole.rank > 2:
+        return False
+    used, threads = whole.whole_bytes(), 1 if _is_small(whole) else num_threads()
+    far = _bytes_of_rings(layout_of(call), LEVELS_OF_RINGS) > SPILLED * own_cache()
+    return used <= threads * own_cache() // 2 or (far and used <= shared_cache() // STAYS)
 
 
 def _bytes_of_rings(forth: Layout, steps: int) -> int:
@@ -141,7 +157,7 @@ def is_too_long(call: MarchCall) -> bool:
 def _cost(forth: Layout, steps: int) -> float:
     """A level's share of what a block of so many costs, in steps by all threads."""
     reach, halo = max(1, forth.schedule.rows.usual), forth.halo(steps)
-    threads = _threads(forth, halo + reach)
+    threads = _threads(forth, halo + reach, forth.least_rows(steps, halo + reach))
     beside = 2 * halo * threads / forth.size(0) if threads > 1 else 0.0
     kept = KEPT if forth.rank < 3 else KEPT_IN_SPACE
     filled = _bytes_of_rings(forth, steps) * forth.row_bytes() / forth.ring_pitch(forth.widest)
@@ -152,6 +168,8 @@ def _cost(forth: Layout, steps: int) -> float:
 def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     """Slabs for a pull of `call.steps` levels; None where none is read, or they would not stay in cache."""
     pull = replace(pull, beside=True)
+    if stays_in_cache(call):
+        return None
     try:
         abreast = _abreast(layout_of(call, pull))
         back, forth = _layouts_of(one_level(call), pull, abreast > 1)
@@ -162,7 +180,7 @@ def cut_slabs(call: MarchCall, pull: Pull) -> Slabs | None:
     wide = back.halo(steps) + max((abs(read.row) for read in reads), default=0)
     if not reads or not _goes_round(forth, wide, steps):
         return None
-    threads = _threads(forth, wide, max(forth.schedule.rows.least, back.schedule.rows.least))
+    threads = _threads(forth, wide, max(forth.least_rows(steps, wide), back.least_rows(steps)))
     if _are_few(forth, threads):
         return None
     late, least = _distance(forth, back, reads, steps)
@@ -199,10 +217,10 @@ def _abreast(layout: Layout) -> int:
     return max(1, min(num_threads(), most))
 
 
-def _threads(forth: Layout, wide: int, least: int = 0) -> int:
+def _threads(forth: Layout, wide: int, least: int) -> int:
     """As many threads as have slabs high enough for so many rows beside them, and no lower than the `least`; one where
     others go abreast with it."""
-    high = max(least or forth.schedule.rows.least, HIGH * wide)
+    high = max(least, HIGH * wide)
     return 1 if _is_small(forth) or _abreast(forth) > 1 else max(1, min(num_threads(), forth.size(0) // high))
 
 

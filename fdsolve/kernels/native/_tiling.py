@@ -66,11 +66,9 @@ def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> 
 def or_whole(tiling: Tiling, steps: int, whole: Layout | None) -> Tiling:
     """A tiling, or levels computed whole where so few go through tiles at once that these are done sooner: in space
     where they stay in the cache that threads share with much else, in two dimensions where they just do."""
-    depths = {} if whole is None else whole.schedule.depths or {}
     if whole is None or tiling.width or steps <= whole.schedule.deepest:
         return tiling
-    used = sum((1 + depth) * whole.bytes_of(name) for name, depth in depths.items())
-    stays = tiling.levels * used <= shared_cache() // (1 if whole.rank < 3 else 4)
+    stays = tiling.levels * whole.whole_bytes() <= shared_cache() // (1 if whole.rank < 3 else 4)
     return replace(tiling, levels=min(steps, PASS), whole=True) if stays or tiling.levels == 1 else tiling
 
 
@@ -87,6 +85,5 @@ def fitted(layout: Layout, steps: int, tiling: Tiling) -> tuple[int, Tiling]:
         levels -= unit
     passes = max(1, min(-(-steps // levels), steps // least))
     levels = -(-steps // unit // passes) * unit
-    room = max(layout.halo(levels), layout.schedule.rows.least)
-    parts = max(1, min(tiling.parts, rows // room))
+    parts = max(1, min(tiling.parts, rows // layout.least_rows(levels)))
     return passes, Tiling(levels, parts, min(tiling.threads, parts), tiling.width)
