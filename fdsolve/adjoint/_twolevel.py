@@ -17,8 +17,9 @@ from .._tangents import moves, replaced
 from ..kernels import detect_platform
 from ._base import March, Quick
 
-NEAR = 3 * 2**22
-"""Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks."""
+NEAR, FAR = 3 * 2**22, 2**24
+"""Bytes of levels that lie near: a kernel that goes back block by block is asked for no longer blocks; and of those
+that lie near enough where there is no room for states between such."""
 LEAST = 8
 """Levels in such a block, however large they are."""
 NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 6)), (3, range(3, 4)))
@@ -69,14 +70,14 @@ def cut_blocks(count: int, state_bytes: int, near: Callable[[int], bool] | None 
     `room` are bytes for the states between them.
     """
     block = block_length(count)
-    usual = min(block, max(LEAST, NEAR // max(state_bytes, 1)))
+    usual, wide = (min(block, max(LEAST, most // max(state_bytes, 1))) for most in (NEAR, FAR))
     inner = next((size for size in near_lengths(count) if near is not None and near(size)), usual)
     states = count // inner
     few = inner < LEAST or states <= 2 * FEW * block or states * state_bytes <= LITTLE
     if 2 * inner >= block or (few and FEW * states * state_bytes <= room):
         return Blocks(count, block, inner, True)
     # Longer blocks are dearer than short ones, less so than all steps once more.
-    long = block if block <= MOST and near is not None and near(block) else usual
+    long = block if block <= MOST and near is not None and near(block) else wide
     return Blocks(count, block, long, True) if 2 * long >= block else Blocks(count, block, inner, False)
 
 

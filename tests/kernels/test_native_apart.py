@@ -165,3 +165,20 @@ def test_slabs_are_high_enough_for_what_is_computed_beside_them(monkeypatch: pyt
         assert slabs is not None and slabs.parts > 1
         beside = slabs.wide + forth.halo(steps) + forth.schedule.rows.apart
         assert forth.size(0) // slabs.parts >= beside
+
+
+def test_levels_of_small_states_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that threads' own caches hold; others where rings leave these anyway, if the shared cache holds them."""
+    call, pull = replace(through_layers().call, steps=4, block=0), Pull(("parameter c",))
+    monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
+    for own, shared, stays in ((2**24, 2**24, True), (2**12, 2**25, True), (2**12, 2**19, False)):
+        monkeypatch.setattr(_slabs, "own_cache", lambda own=own: own)
+        monkeypatch.setattr(_slabs, "shared_cache", lambda shared=shared: shared)
+        assert _slabs.stays_in_cache(call) is stays
+        if stays:
+            assert cut_slabs(call, pull) is None and not _slabs.lies_near(call)
+    monkeypatch.setattr(_slabs, "shared_cache", lambda: 2**20)
+    plain = replace(far_at_walls(190, 170).call, steps=4, block=0)
+    for own, stays in ((2**24, True), (2**18, False)):
+        monkeypatch.setattr(_slabs, "own_cache", lambda own=own: own)
+        assert _slabs.stays_in_cache(plain) is stays
