@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
 from .._losses import check_arrays, takes, traced_by_jax
 from ..errors import DeclarationError
@@ -325,6 +326,14 @@ def _check_prior(prior: Any) -> None:
     if not (jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)):
         raise DeclarationError(
             f"fd.tikhonov: prior= is a number or an array of them, of the shape of the parameter, got {prior!r}."
+        )
+    data = prior.data if isinstance(prior, xr.DataArray) else plain(prior)
+    wrong: Any = () if isinstance(data, Tracer) else np.argwhere(~np.isfinite(np.asarray(data)))
+    if len(wrong):
+        where = f", the first at index {tuple(map(int, wrong[0]))}" if np.ndim(data) else ""
+        raise DeclarationError(
+            f"fd.tikhonov: prior= has {len(wrong)} of {np.size(data)} entries that are not finite{where}. Give what "
+            f"the parameter is expected to be at every point."
         )
 
 

@@ -452,3 +452,14 @@ def test_second_derivatives_of_total_variation_are_those_of_the_term() -> None:
         np.testing.assert_allclose(hvp, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-5)
         by_residuals = sum(jnp.sum(one**2) / 2 for one in term.residuals(at))
         np.testing.assert_allclose(term(at), by_residuals, rtol=1e-14)
+
+
+@pytest.mark.parametrize("prior", [np.nan, np.inf])
+def test_a_prior_that_is_not_finite_is_refused(prior: float) -> None:
+    with pytest.raises(fd.DeclarationError, match=r"prior= has 1 of 1 entries that are not finite\. Give what"):
+        fd.tikhonov(1.0, "k", prior=prior)
+    every = np.ones((2, 3))
+    every[1, 2] = every[1, 0] = prior
+    for one in (every, jnp.asarray(every), xr.DataArray(every, dims=("x", "y"))):
+        with pytest.raises(fd.DeclarationError, match=r"2 of 6 .* the first at index \(1, 0\)"):
+            fd.tikhonov(1.0, "k", prior=one)
