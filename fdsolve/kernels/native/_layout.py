@@ -175,7 +175,7 @@ class Layout:
         return levels * rows.growth + max((*rows.below, *rows.above), default=0) + rows.reads
 
     def least_rows(self, levels: int, wide: int = 0) -> int:
-        """Rows that a tile has at least that is computed with so many more on both sides."""
+        """The fewest rows of a tile, for as many levels a pass; `wide` is how many more a slab has on both sides."""
         rows = self.schedule.rows
         return max(rows.least, self.halo(levels), rows.apart + wide + self.halo(levels) if rows.apart else 0)
 

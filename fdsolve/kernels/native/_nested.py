@@ -30,8 +30,7 @@ def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: A
     call, tiling, form, pull = static
     names = tuple(one.name for one, _ in layout_of(call).program.state)
     block = replace(call, steps=call.block, block=0)
-    made = pulled_of(call, pull)
-    slabs = None if made.timed else cut_slabs(block, pull)
+    slabs = None if pulled_of(call, pull).timed else cut_slabs(block, pull)
     beside = _bytes_of_levels(block, pull) if slabs is None else bytes_beside(block, pull, slabs)
     found = run(call, Spread(names), form.unflatten(leaves), state, start, tiling, beside=beside)
     return found[: len(state)], found[len(state) :]
