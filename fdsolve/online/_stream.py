@@ -13,8 +13,8 @@ from jax.core import Tracer
 from .._losses import takes
 from ..adjoint import check_window, forward_derivatives, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
-from ..errors import DeclarationError, RunError
-from ..stencil import depends_on
+from ..errors import DeclarationError, PlanningError, RunError
+from ..stencil import UnknownName, depends_on
 from ..units import plain
 from ._arguments import to_array, to_real
 from ._data import Places, plain_data
@@ -186,7 +186,8 @@ class Stream:
 
     def restore(self, path: Any) -> None:
         """Goes on where the stream was that `save` wrote; on the same machine and versions bit for bit. The time axis
-        may be longer. Restore only files you trust: they are pickles.
+        may be longer (Δt is (stop − start)/(num − 1), whose last digit may differ then). Restore only files you trust:
+        they are pickles.
 
         Raises RunError for what is no such file, DeclarationError for that of a stream of other parameters, fields,
         rules, methods or windows, or one that is beyond the end of the time axis.
@@ -282,11 +283,14 @@ class Stream:
 
     def _check(self, data: Any) -> tuple[str, dict[str, Any]]:
         """The form of the data in words, and the inputs among them."""
+        for path, leaf in jax.tree_util.tree_leaves_with_path(data):
+            if not isinstance(leaf, jax.Array | np.ndarray):
+                to_array(f"step: data{jax.tree_util.keystr(path)}", leaf)
         each = ", ".join(f"{jnp.result_type(x)}{list(np.shape(x))}" for x in jax.tree.leaves(data))
         form = f"{jax.tree.structure(data)} of {each or 'nothing'}"
         if self._form is not None and form != self._form:
             raise DeclarationError(
-                f"step: data have the form {self._form} at every step, got {form}. Data of another "
+                f"step: data have the form {_shown(self._form)} at every step, got {_shown(form)}. Data of another "
                 f"form would be compiled anew; mark what is missing by nan, and mask it in the loss."
             )
         if self._inputs and not (isinstance(data, Mapping) and set(self._inputs) <= set(data)):
@@ -337,6 +341,15 @@ def online(
     for name, value in (("params", params), ("inputs", inputs), ("parameters", parameters)):
         if value is not None and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
             raise DeclarationError(f"fd.online: {name}= takes a dict of parameters by name, got {value!r}.")
+    places: dict[str, str] = {}
+    for where, names in (("params", params), ("inputs", inputs), ("parameters", parameters)):
+        for name in names or {}:
+            if name in places:
+                raise DeclarationError(
+                    f"fd.online: `{name}` is given twice, in {places[name]}= and in {where}=. Either it is followed "
+                    f"(params=), or comes with every step (inputs=), or stays as it is (parameters=)."
+                )
+            places[name] = where
     if not callable(loss):
         raise DeclarationError(f"fd.online: loss= takes a function of (state, data), got {loss!r}.")
     if not takes(loss, 2):
@@ -356,7 +369,13 @@ def online(
     units = StreamUnits({name: bare(value) for name, value in {**params, **(inputs or {})}.items()})
     own = {name: to_real(name, plain(bare(value))) for name, value in params.items()}
     given = {name: to_array(f"fd.online: the input `{name}`", plain(bare(v))) for name, v in (inputs or {}).items()}
-    declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
+    try:
+        declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
+    except UnknownName as error:
+        raise PlanningError(
+            f"{error.what} Give it in params= (to be followed), inputs= (an example of what comes with every step) or "
+            f"parameters= (what stays)."
+        ) from None
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}
     with _derivatives():
         following = follow(declared.update, chosen, rest)
@@ -371,10 +390,18 @@ def _derivatives() -> AbstractContextManager[None]:
     return forward_derivatives("fd.online", "fd.solve with adjoint=fd.adjoint.Checkpointed()")
 
 
+def _shown(form: str) -> str:
+    """A form without the word for a tree."""
+    return form.replace("PyTreeDef(", "", 1).replace(") of ", " of ", 1)
+
+
 def _read(loss: Callable[[Any, Any], Any], state: Mapping[str, Any], data: Any) -> Any:
     """The loss of a state and data. Raises DeclarationError for names that neither has."""
     try:
-        return loss(state, data)
+        found = loss(state, data)
+        if found is None:
+            raise DeclarationError("fd.online: the loss gives None. Write `return` before the number that it computes.")
+        return found
     except KeyError as error:
         has = f", the data {', '.join(map(str, data)) or 'nothing'}" if isinstance(data, Mapping) else ""
         raise DeclarationError(

@@ -134,6 +134,15 @@ class Modes:
         return found
 
     @property
+    def empty(self) -> np.ndarray:
+        """Which modes vanish at all points, along the transformed axes as in `places`."""
+        found = np.zeros((1,) * len(self.lines), bool)
+        for axis, line in enumerate(self.lines):
+            if axis != self.banded:
+                found = found | along(line.empty, self.places.index(axis), len(self.lines))
+        return found
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the modes, axes as in `places`."""
         return tuple(

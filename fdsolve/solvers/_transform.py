@@ -146,7 +146,8 @@ def _bands(system: LinearSystem, modes: Modes) -> tuple[jax.Array, jax.Array]:
     added = jnp.broadcast_to(known[:, None], table.shape[1:]).astype(table.dtype)
     if system.outline.may_float:
         added = added + _pins(table, shape.below, ~known, size)
-    return table.at[shape.below].add(added), size
+    empty = np.broadcast_to(modes.empty, modes.shape).reshape(rows, -1)  # their matrices may be singular
+    return jnp.where(empty, 0, table).at[shape.below].add(jnp.where(empty, 1, added)), size
 
 
 def _line_weights(system: LinearSystem, modes: Modes, axis: int) -> tuple[jax.Array, jax.Array]:

@@ -4,6 +4,7 @@ from ._context import FieldResolver as FieldResolver
 from ._context import Near as Near
 from ._context import Reader as Reader
 from ._context import RuleContext as RuleContext
+from ._context import UnknownName as UnknownName
 from ._context import describe_result as describe_result
 from ._context import pick_component as pick_component
 from ._context import take_value as take_value

@@ -49,6 +49,14 @@ class Stretcher(Protocol):
         ...
 
 
+class UnknownName(PlanningError):
+    """A rule asks for what is not known: what it is, and what to do about it, where `fd.solve` is asked."""
+
+    def __init__(self, what: str, remedy: str):
+        super().__init__(f"{what} {remedy}")
+        self.what = what
+
+
 @dataclass(frozen=True)
 class Near:
     """A wall beyond which some fields have no ghost values: its distance from the rule's point, and their names."""
@@ -327,9 +335,9 @@ class RuleContext(AbstractContext):
             return self.reader(WholeRead(f"parameter {name}"), spec.shape, spec.dtype)
         if parameter.default is not inspect.Parameter.empty:
             return parameter.default
-        raise PlanningError(
-            f"{self.what} asks for `{name}`, which is not known. Known are {scope.describe_known()}. "
-            f"Pass it to `solve` as a keyword: {name}=..."
+        raise UnknownName(
+            f"{self.what} asks for `{name}`, which is not known. Known are {scope.describe_known()}.",
+            f"Pass it to `solve` as a keyword: {name}=...",
         )
 
     def _normal(self, name: str) -> tuple[int, ...]:

@@ -13,6 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+_TINY = 1e-9
+"""Values of a wave of amplitude one that are rounding."""
+
 
 @dataclass(frozen=True)
 class AbstractLine(ABC):
@@ -30,6 +33,11 @@ class AbstractLine(ABC):
     @abstractmethod
     def angles(self) -> np.ndarray:
         """θ of each mode, in radians a point."""
+
+    @property
+    def empty(self) -> np.ndarray:
+        """Which modes vanish at all points: their coefficients mean nothing."""
+        return np.zeros(self.angles.size, bool)
 
     @property
     @abstractmethod
@@ -188,6 +196,12 @@ class Mirrored(AbstractLine):
         if self.twisted:
             return np.pi * np.arange(1, self.period + 1, 2) / self.period
         return 2 * np.pi * np.arange(self.period // 2 + 1) / self.period
+
+    @property
+    def empty(self) -> np.ndarray:
+        phases = self.angles * (np.arange(2)[:, None] - self.centre / 2)
+        waves = np.cos(phases) if self.low.parity == 1 else np.sin(phases)
+        return np.all(np.abs(waves) < _TINY, axis=0)  # at two points in a row, and so at all
 
     def image(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turns = np.floor_divide(at, self.period)

@@ -348,6 +348,55 @@ def test_parameters_beside_the_field_are_no_silent_zero() -> None:
         fd.online(u, params, loss=loss, stepper=fd.schemes.Euler(), method="d_rtrl", rule="coupled")
 
 
+@pytest.mark.parametrize(("stepper", "what"), [(fd.schemes.BackwardEuler(), "the solve of an implicit step"),
+                                               (fd.schemes.BDF2(), "a choice between branches")], ids=repr)  # fmt: skip
+def test_steps_that_solve_are_refused_in_words_for_what_they_do(stepper: Any, what: str) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4, num=5), x=fd.Axis(0.0, 1.0, num=7)))
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.sin(3 * x)
+    u[dict(x=[0, -1])] = 0.0
+    with pytest.raises(CannotFollow, match=rf"`k`: it enters the step through {what} \(`\w+`\), which has no rules"):
+        fd.online(u, dict(k=0.1), loss=lambda state, data: half_square(state["u"]), method="d_rtrl", stepper=stepper)
+
+
+def test_names_and_losses_that_nothing_comes_of_are_refused() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.5, num=6), x=fd.Axis(0.0, 1.0, num=6)))
+    u[...] = lambda u, k, X: k * u["t-1"] + X[...]
+    u[0] = 1.0
+    example, loss = np.zeros(6), lambda state, data: jnp.sum(state["u"])
+    for given, wanted in (
+        (dict(inputs=dict(X=example, k=0.1)), r"`k` is given twice, in params= and in inputs="),
+        (
+            dict(inputs=dict(X=example), parameters=dict(X=example)),
+            r"`X` is given twice, in inputs= and in parameters=",
+        ),
+    ):
+        with pytest.raises(fd.DeclarationError, match=wanted):
+            fd.online(u, dict(k=0.1), loss=loss, **given)
+    with pytest.raises(fd.PlanningError, match=r"asks for `X`.*Give it in params="):
+        fd.online(u, dict(k=0.1), loss=loss)
+    with pytest.raises(fd.DeclarationError, match="the loss gives None"):
+        fd.online(u, dict(k=0.1), loss=lambda state, data: None, inputs=dict(X=example)).step(dict(X=example))
+    stream = fd.online(u, dict(k=0.1), loss=loss, inputs=dict(X=example))
+    with pytest.raises(fd.DeclarationError, match=r"data\['X'\] is no number or array, got 'a'"):
+        stream.step(dict(X="a"))
+    stream.step(dict(X=example))
+    with pytest.raises(fd.DeclarationError, match=r"have the form \{'X': \*\} of"):
+        stream.step(dict(X=example, more=1.0))
+
+
+def test_fields_of_coefficients_on_many_points_can_be_followed() -> None:
+    """What the first state depends on is asked once for all entries, not one by one."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, num=150), y=fd.Axis(0.0, 1.0, num=150)))
+    u[...] = lambda u, k: 0.9 * u["t-1"] + k[...]
+    u[0] = 1.0
+    for rule in ("diagonal", "coupled"):
+        options: Any = dict(loss=lambda state, data: state["u"].sum(), method="d_rtrl", rule=rule)
+        stream = fd.online(u, dict(k=np.ones((150, 150))), **options)
+        stream.step()
+        np.testing.assert_allclose(stream.step().gradient["k"], 2.9, rtol=1e-12)
+
+
 def test_a_loss_that_is_no_number_is_refused() -> None:
     stream = fd.online(heat(), dict(nu=0.2), loss=lambda state, data: state["u"] ** 2)
     with pytest.raises(fd.DeclarationError, match=r"gives one real number, and this gives float64 of shape \(8,\)"):

@@ -265,6 +265,24 @@ def test_random_methods_are_right_in_the_mean() -> None:
         assert mean < 0.2 * size
 
 
+def test_uoro_balances_arrays_of_a_state_by_themselves() -> None:
+    """Slopes that a step carries along may be far larger than the field they move: by one balance for all, 3000 draws
+    are six times the gradient away."""
+
+    def step(p: Any, state: Any, x: Any) -> Any:
+        u, before = state
+        slope = 100 * p["k"] * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1))
+        return u + 0.01 * (1.5 * slope - 0.5 * before), slope
+
+    def loss(state: Any, x: Any) -> Any:
+        return jnp.sum(state[0] ** 2)
+
+    start = (jnp.asarray(np.random.default_rng(3).standard_normal(12)), jnp.zeros(12))
+    found, _ = march(step, loss, dict(k=jnp.float64(0.1)), start, jnp.arange(3), [(Exact(), 1), (UORO(0, 3000), 1)])
+    size = np.linalg.norm(found[0])
+    assert 1e-6 * size < np.linalg.norm(found[1] - found[0]) < 0.5 * size
+
+
 @pytest.mark.parametrize(
     "layout",
     [("NCH", "OIH", "NCH"), ("HNC", "IHO", "CHN")],
@@ -292,6 +310,46 @@ def test_convolutions_of_every_layout_and_biases(layout: tuple[str, str, str]) -
     close(found[0], wanted, 1e-11)
     assert reports[0].shape[0] == 6, "features and window, not the features of the result"
     assert reports[0].exact
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
+def test_traces_of_inputs_follow_a_kernel_on_either_side_of_a_convolution(left: bool) -> None:
+    """With a leak that the decay of the inputs equals, they are exact."""
+    rng = np.random.default_rng(5)
+    parameters = dict(K=jnp.asarray(rng.standard_normal((2, 3, 3))))
+    inputs = jnp.asarray(rng.standard_normal((4, 2, 3, 7)))
+
+    def step(p: Any, u: Any, x: Any) -> Any:
+        sides = (p["K"], x) if left else (x, p["K"])
+        return 0.7 * u + conv(*sides, (1,), [(2, 2) if left else (0, 0)])
+
+    start = jnp.zeros(jax.eval_shape(step, parameters, 0.0, inputs[0]).shape)
+    method = PPProp(alpha_x=0.7, alpha_f=0.0)
+    found, _ = march(step, lambda u, x: jnp.sum(u**3), parameters, start, inputs, [(Exact(), 1), (method, 1)])
+    close(found[1], found[0], 1e-11)
+
+
+def test_steps_that_never_come_have_no_part_in_a_gradient() -> None:
+    """A window that is longer than the run, or not full yet, is filled up with steps that may have no slopes."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 2.0, num=3), x=fd.Axis(0.0, 1.0, num=3)))
+    u[...] = lambda u, k: jnp.sqrt(u["t-1"] - k)  # the fourth root would be that of a negative number
+    u[0] = 1.0
+
+    def gradient(adjoint: Any) -> Any:
+        return jax.vmap(jax.grad(lambda k: fd.solve(u, k=k, adjoint=adjoint)["u"].sum()))(jnp.array([0.5, 0.45]))
+
+    for window in (2, 3, 7):
+        close(gradient(fd.adjoint.Online(window=window)), gradient(fd.adjoint.Full()), 1e-12)
+    v = fd.Field("u", fd.Grid(t=fd.Time(0.0, 6.0, num=7), x=fd.Axis(0.0, 1.0, num=3)))
+    v[...] = lambda u, k, X: jnp.sqrt(k * u["t-1"] - X[...])
+    v[0] = 1.0
+    streams = [
+        fd.online(v, dict(k=1.0), loss=lambda s, d: jnp.sum(s["u"]), inputs=dict(X=np.zeros(3)), window=window)
+        for window in (1, 3)
+    ]
+    for x in (0.9, 0.0, 0.0, 0.0, 0.1):
+        one, other = (stream.step(dict(X=np.full(3, x))).gradient["k"] for stream in streams)
+        close(other, one, 1e-12)
 
 
 def test_a_matrix_of_parameters() -> None:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import fdsolve as fd
 from fdsolve.errors import DeclarationError
 from fdsolve.solvers import MatrixLayout, Transform
 
@@ -101,6 +102,25 @@ def test_weights_that_vary_along_one_axis():
     matrix = from_dense(total, {"u": sizes}, (False, False), tuple(FIVE), {"u": free}, "float64")
     check(Transform(), matrix, sides, uniform=(True, False))
     check(Transform("y"), matrix, sides)
+
+
+@pytest.mark.parametrize("side", [SLOPE, SLOPE_HALF, RING], ids=["on a point", "half-way", "ring"])
+@pytest.mark.parametrize("across", [VALUE, SLOPE_HALF], ids=["values", "slopes half-way"])
+def test_modes_that_no_field_has_do_no_harm(across, side):
+    """Between values on points a transform has modes without a sine; with equal weights their bands are singular."""
+    coefficients, axes = np.ones(8), dict(x=fd.Axis(0.0, 1.0, 9), y=fd.Axis(0.0, 2.0, 8))
+    if across == SLOPE_HALF:
+        axes["x"] = fd.Axis(0.0, 1.0, 9, cells=True)
+    if side != SLOPE:
+        axes["y"] = fd.Axis(0.0, 2.0, 8, cells=True, periodic=side == RING)
+    h = fd.Field("h", fd.Grid(**axes))
+    h[...] = fd.residual(lambda h, k: fd.schemes.divergence(k, h) - 0.5 * (across == SLOPE_HALF) * h[...] + 1.0)
+    h[dict(x=[0, -1])] = fd.boundary.Dirichlet(0.0) if across == VALUE else fd.boundary.Neumann(0.0)
+    if side != RING:
+        h[dict(y=[0, -1])] = fd.boundary.Neumann(0.0)
+    for k in (coefficients, np.where(np.arange(8) > 4, 3.0, 1.0)):
+        found, wanted = (fd.solve(h, k=fd.along(k, "y"), solver=one)["h"] for one in (None, fd.solvers.Direct()))
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_stencils_that_no_mirror_fits_are_reported():

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import DeclarationError
 from ._embedding import Embedded, embed
-from ._exact import first_pattern, start_pattern
+from ._exact import first_pattern, moved_at_start
 from ._method import AbstractMethod, Trace, entries_of, rows_of, start_along
 from ._operations import Stencil
 from ._patterns import STATE, colour, find_ends, find_pattern, mark, owners, push_state
@@ -46,11 +46,11 @@ class DRTRL(AbstractMethod):
         try:
             walk = make_walk(update)
             sites = embed(walk, own)
-        except CannotFollow:
+        except CannotFollow as error:
             if self.rule == "diagonal":
-                raise
+                raise CannotFollow(f'{error} Or rule="coupled", which needs no rules.', error.sources) from None
         slope = find_slope(update, walk, self.rule)
-        begun = {k for k in own if start_pattern(update, entries_of(update, (k,))).any()}
+        begun = {k for k in own if moved_at_start(update, entries_of(update, (k,))).any()}
         banded = begun | {k for one in sites if not one.fits for k in one.site.sources}
         banded |= set(own) - {k for one in sites for k in one.site.sources}
         banded &= set(own)

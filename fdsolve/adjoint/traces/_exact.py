@@ -12,7 +12,7 @@ from ...errors import DeclarationError
 from .._base import is_whole
 from .._forward import check_budget
 from ._method import AbstractMethod, Trace, entries_of, push_both, rows_of, start_along
-from ._patterns import STATE, THETA, carried, colour, find_pattern, owners, reach
+from ._patterns import STATE, THETA, carried, colour, find_pattern, mark, owners, reach
 from ._update import Point, Update
 
 
@@ -102,14 +102,30 @@ def step_pattern(update: Update, places: np.ndarray) -> np.ndarray:
 
 def start_pattern(update: Update, places: np.ndarray) -> np.ndarray:
     """(N, own): which numbers of the first state depend on which entries of parameters."""
-    first = update.first
-    if first is None:
+    if not moved_at_start(update, places).any():
         return np.zeros((update.num_states, len(places)), bool)
+    return find_pattern(update, _begin_of(update), THETA, places, "∂u⁰/∂θ")
+
+
+def moved_at_start(update: Update, places: np.ndarray) -> np.ndarray:
+    """(N,): which numbers of the first state depend on any of some entries of parameters."""
+    if update.first is None or not len(places):
+        return np.zeros(update.num_states, bool)
+    marks = np.zeros(update.num_parameters, np.float32)
+    marks[places] = 1
+    with jax.ensure_compile_time_eval():
+        return np.asarray(mark(update, _begin_of(update), THETA, jnp.asarray(marks))[0] > 0)
+
+
+def _begin_of(update: Update) -> Any:
+    """The first state as a function of what a step is one of."""
+    first = update.first
+    assert first is not None
 
     def begin(theta: Any, state: Any, aside: Any, inputs: Any) -> tuple[Any]:
         return (first(theta, inputs[0]),)
 
-    return find_pattern(update, begin, THETA, places, "∂u⁰/∂θ")
+    return begin
 
 
 @lru_cache(maxsize=4)

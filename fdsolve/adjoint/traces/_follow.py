@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ...errors import DeclarationError
+from .._base import is_whole
 from ._exact import Exact
 from ._method import AbstractMethod, Followed, Trace
 from ._sites import CannotFollow
@@ -60,6 +62,9 @@ def follow(
     DeclarationError for names that are no parameters.
     """
     names = [p.name for p in update.parameters]
+    for one in method.values() if isinstance(method, Mapping) else (method,):
+        if not isinstance(one, AbstractMethod):
+            raise DeclarationError(f"follow: a method is an object, as fd.adjoint.traces.Exact() is one; got {one!r}.")
     chosen = {name: method for name in names} if isinstance(method, AbstractMethod) else dict(method)
     if set(chosen) != set(names):
         wrong = sorted(set(chosen) - set(names)) or sorted(set(names) - set(chosen))
@@ -100,6 +105,10 @@ class Follower:
     loss: Loss
     window: int = 1
 
+    def __post_init__(self) -> None:
+        if not is_whole(self.window, 1):
+            raise DeclarationError(f"Follower: window= is a number of steps, at least 1, got {self.window!r}.")
+
     def start(self, theta: Any, state: Any, aside: Any, inputs: Any, data: Any) -> dict[str, Any]:
         """What is carried, at the first state; inputs and data are examples."""
         dtype = self.following.update.packing.dtype
@@ -138,14 +147,15 @@ class Follower:
 
         def window(theta: Any, state: Any) -> Any:
             def one(carry: Any, given: Any) -> Any:
-                number, (x, seen) = given
+                number, beyond = given
                 u, aside, total = carry
-                made, beside = self.following.update.step(theta, u, aside, (inputs[0], x))
-                value = self.measure(made, beside, seen)
                 taken = number <= count  # later places of the buffer hold nothing yet
-                keep = lambda new, old: jnp.where(taken, new, old)  # noqa: E731
-                aside = jax.tree.map(keep, beside, aside)
-                return (keep(made, u), aside, total + jnp.where(taken, value, 0.0)), value
+                keep = lambda new, old: jax.tree.map(partial(jnp.where, taken), new, old)  # noqa: E731
+                # There the first step is done again: one that never comes may have neither a value nor slopes.
+                now, rest, (x, seen) = keep((u, aside, beyond), (*begun[:2], jax.tree.map(lambda b: b[0], buffer)))
+                made, beside = self.following.update.step(theta, now, rest, (inputs[0], x))
+                value = self.measure(made, beside, seen)
+                return (*keep((made, beside), (u, aside)), total + jnp.where(taken, value, 0.0)), value
 
             if not self.following.is_whole:  # what traces do not follow is a part of what it is made of
                 first = jax.tree.map(lambda b: b[0], buffer[0])
@@ -171,10 +181,10 @@ class Follower:
             return jax.lax.scan(one, (entry["state"], entry["aside"], traces), buffer)[0][2]
 
         traces = jax.lax.cond(done, close, lambda same: same, held["traces"])
-        pick = lambda new, old: jnp.where(done, new, old)  # noqa: E731
+        pick = lambda new, old: jax.tree.map(partial(jnp.where, done), new, old)  # noqa: E731
         fresh = dict(
             state=pick(state, entry["state"]),
-            aside=jax.tree.map(pick, aside, entry["aside"]),
+            aside=pick(aside, entry["aside"]),
             gradient=pick(gradient, entry["gradient"]),
             buffer=buffer,
             count=jnp.where(done, 0, count + 1).astype(count.dtype),

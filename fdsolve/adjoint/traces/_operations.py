@@ -117,9 +117,6 @@ class Convolution(AbstractKernel):
             return (), ()
         return (numbers.lhs_spec[0],), (numbers.out_spec[0],)
 
-    def scales(self, site: Site) -> bool:
-        return site.place == 1
-
 
 @dataclass(frozen=True, eq=False)
 class Stencil(AbstractOperation):

@@ -11,7 +11,7 @@ from ...errors import RunError
 from ._dependence import spread_marks
 from ._update import Point, Update
 
-MAX_ENTRIES = 2**26
+MAX_ENTRIES = 2**28
 BATCH = 128
 MOST_NUMBERED = 2**24
 """Numbers that single precision tells apart."""

@@ -11,7 +11,7 @@ from ...errors import DeclarationError
 from ._dependence import is_steady
 from ._diagonal import check_rule, find_slope
 from ._embedding import Embedded, embed
-from ._exact import start_pattern
+from ._exact import moved_at_start
 from ._method import AbstractMethod, Trace, entries_of, rows_of
 from ._patterns import points_near
 from ._sites import CannotFollow, Walk, make_walk
@@ -36,7 +36,7 @@ class PPProp(AbstractMethod):
         check_rule("PPProp", self.rule)
         for name in ("alpha_x", "alpha_f"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+            if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 <= value < 1:
                 raise DeclarationError(f"PPProp: {name}= is a number from 0 to below 1, got {value!r}.")
 
     def check(self, update: Update, point: Point) -> None:
@@ -118,10 +118,12 @@ def _check(update: Update, own: tuple[int, ...], sites: list[Embedded]) -> None:
     """Refuses parameters that a trace of inputs cannot follow."""
     for k in own:
         mine = [one for one in sites if k in one.site.sources]
+        begun = moved_at_start(update, entries_of(update, (k,)))
         if not mine:
             reason = "no operation of the step takes it"
-        elif start_pattern(update, entries_of(update, (k,))).any():
-            reason = "the first state depends on it"
+        elif begun.any():
+            seen = begun[update.seen].any()
+            reason = "the first state depends on it" if seen else "it enters points beside the field (boundary values)"
         elif not all(one.fits for one in mine):
             reason = "what it makes enters the next state at several points, or beside the field"
         elif not all(one.operation.scales(one.site) for one in mine):

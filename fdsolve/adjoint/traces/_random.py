@@ -44,7 +44,8 @@ class ForwardGradient(AbstractMethod):
 @dataclass(frozen=True)
 class UORO(AbstractMethod):
     """S ≈ s̃ θ̃ᵀ, of rank one, unbiased: s̃' = ρ₀ D s̃ + ρ₁ ν, θ̃' = θ̃/ρ₀ + Bᵀν/ρ₁ for random signs ν; the ρ balance
-    the norms. N + P numbers for each of `samples`. Source: Tallec & Ollivier, ICLR 2018."""
+    the norms, ρ₁ those of each array of the state by itself: slopes that a stepper carries, 1/Δt larger than a field,
+    would hide what it feels. N + P numbers for each of `samples`. Source: Tallec & Ollivier, ICLR 2018."""
 
     seed: int | np.integer = 0
     samples: int | np.integer = 1
@@ -56,17 +57,18 @@ class UORO(AbstractMethod):
         dtype, states, width = update.packing.dtype, update.num_states, update.num_parameters
         held = np.zeros(width, dtype)
         held[entries_of(update, own)] = 1
-        tiny = jnp.finfo(dtype).tiny
+        tiny, apart = jnp.finfo(dtype).tiny, update.packing.apart()
 
-        def join(state_part: Any, param_part: Any, signs: Any, back: Any) -> tuple[Any, Any]:
-            """The sum of two estimates of rank one as one: s̃ θ̃ᵀ + ν bᵀ in the mean."""
+        def norm(one: Any) -> Any:
+            """Of vectors; above zero, and with a derivative there."""
+            return jnp.sqrt(jnp.sum(one**2, -1) + tiny)
 
-            def norm(one: Any) -> Any:
-                """Above zero, and with a derivative there."""
-                return jnp.sqrt(jnp.sum(one**2) + tiny)
-
-            ratio, other = jnp.sqrt(norm(param_part) / norm(state_part)), jnp.sqrt(norm(back) / norm(signs))
-            return ratio * state_part + other * signs, param_part / ratio + back / other
+        def join(state_part: Any, param_part: Any, signs: Any, pull: Any) -> tuple[Any, Any]:
+            """The sum of estimates of rank one as one: s̃ θ̃ᵀ + Σ ν (Bᵀν)ᵀ over the arrays of the state, in the mean."""
+            signs = apart * signs
+            back = jax.vmap(pull)(signs)[0] * held
+            ratio, others = jnp.sqrt(norm(param_part) / norm(state_part)), jnp.sqrt(norm(back) / norm(signs))
+            return ratio * state_part + others @ signs, param_part / ratio + (1 / others) @ back
 
         def start(theta: Any, constants: Any) -> Any:
             keys = jax.random.split(jax.random.key(int(self.seed)), int(self.samples))
@@ -78,8 +80,7 @@ class UORO(AbstractMethod):
                     return key, *zero
                 key, now = jax.random.split(key)
                 signs = jax.random.rademacher(now, (states,), dtype)
-                back = jax.vjp(lambda p: first(p, constants), theta)[1](signs)[0] * held
-                return key, *join(*zero, signs, back)
+                return key, *join(*zero, signs, jax.vjp(lambda p: first(p, constants), theta)[1])
 
             return jax.vmap(one)(keys)
 
@@ -90,8 +91,8 @@ class UORO(AbstractMethod):
                 key, now = jax.random.split(key)
                 signs = jax.random.rademacher(now, (states,), dtype)
                 moved = jax.jvp(lambda u: update.step(theta, u, aside, inputs)[0], (state,), (along,))[1]
-                back = jax.vjp(lambda p: update.step(p, state, aside, inputs)[0], theta)[1](signs)[0] * held
-                return key, *join(moved, weights, signs, back)
+                pull = jax.vjp(lambda p: update.step(p, state, aside, inputs)[0], theta)[1]
+                return key, *join(moved, weights, signs, pull)
 
             return jax.vmap(one)(*trace)
 
@@ -106,5 +107,7 @@ class UORO(AbstractMethod):
 def _check(what: str, seed: Any, samples: Any) -> None:
     if not is_whole(seed):
         raise DeclarationError(f"{what}: seed= is a whole number, got {seed!r}.")
+    if not -(2**31) <= seed < 2**32:
+        raise DeclarationError(f"{what}: seed= is a number of 32 bits, got {seed!r}.")
     if not is_whole(samples, 1):
         raise DeclarationError(f"{what}: samples= is a number of draws, at least 1, got {samples!r}.")

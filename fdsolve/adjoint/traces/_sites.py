@@ -18,6 +18,16 @@ from ._update import Point, Update
 
 FIXED, RAW, MOVING = 0, 1, 2
 
+_SAID = {
+    "custom_linear_solve": "the solve of an implicit step",
+    "cond": "a choice between branches",
+    "scan": "a loop",
+    "while": "a loop",
+    "dynamic_slice": "a place in it that changes (a series in time, an index)",
+    "gather": "places in it that change (an index, a table)",
+}
+"""What a user calls operations that stand nowhere in a rule."""
+
 
 class CannotFollow(PlanningError):
     """A parameter enters a step in a way that a trace has no rule for."""
@@ -204,7 +214,8 @@ class _Walker:
             return [(one, kind) for one in bind_equation(eqn, values)]
         operation = find(name)
         if operation is None:
-            raise self.refuse(f"through `{name}`, an operation that has no rules", sources, len(eqn.outvars) == 1)
+            what = f"{_SAID[name]} (`{name}`), which" if name in _SAID else f"`{name}`, an operation that"
+            raise self.refuse(f"through {what} has no rules", sources, len(eqn.outvars) == 1)
         if len(eqn.outvars) > 1:
             raise self.refuse(f"through `{name}`, an operation of several results, for which no rules are", sources)
         return [(self.meet(eqn, operation, values, kinds, raw), _Kind(MOVING))]

@@ -42,6 +42,12 @@ class Packing:
         counts = zip(self.shapes, self.dtypes, strict=True)
         return sum(prod(s) * (1 + (d.kind == "c")) for s, d in counts if jnp.issubdtype(d, jnp.inexact))
 
+    def apart(self) -> np.ndarray:
+        """A row for each leaf of floating numbers: one where its entries stand in the vector, zero elsewhere."""
+        counts = [prod(s) * (1 + (d.kind == "c")) for s, d in zip(self.shapes, self.dtypes, strict=True)
+                  if jnp.issubdtype(d, jnp.inexact)]  # fmt: skip
+        return np.repeat(np.eye(len(counts), dtype=self.dtype), counts, axis=1)
+
     def pack(self, tree: Any) -> tuple[Any, list[Any]]:
         """The vector, and the leaves without derivatives."""
         parts, aside = [jnp.zeros((0,), self.dtype)], []
