@@ -173,8 +173,8 @@ def check_start(objective: Objective, vector: jax.Array, subsets: Any, dense: bo
     value, slope = own(vector, subsets[0])
     if not np.isfinite(value):
         raise DeclarationError(
-            f"The loss at the initial parameters is {float(value)}. Look whether the run is unstable there, and "
-            f"whether the data hold nan that fd.misfit does not see."
+            f"The loss at the initial parameters is {float(value)}. Look whether the run is unstable there, whether "
+            f"places among them lie off the grid, and whether the data hold nan that fd.misfit does not see."
         )
     _check_gradient(objective, np.asarray(slope), own, vector, subsets)
     if not objective.terms:

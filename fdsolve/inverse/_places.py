@@ -201,6 +201,13 @@ def _check_dims(observed: xr.DataArray, lines: list[Along], what: str) -> None:
             f"along it, of {', '.join(f'`{one}`' for one in wanted)}: "
             f"observations.assign_coords({wanted[-1]}=('{lost[0]}', places))."
         )
+    for line in lines:
+        count = observed.sizes.get(line.name, line.points.size)
+        if line.counted and line.name not in observed.coords and count != line.points.size:
+            raise DeclarationError(
+                f"{what}: the observations are of {count} receivers, and nothing says which of the {line.points.size} "
+                f"these are. Give their numbers, counted from 0: observations.assign_coords({line.name}=[...])."
+            )
 
 
 def _check_reduced(observed: xr.DataArray, lines: list[Along], kept: np.ndarray, grid: Grid, what: str) -> None:

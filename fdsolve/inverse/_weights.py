@@ -25,6 +25,7 @@ def weights_of(weight: Any, name: str, observed: xr.DataArray, units: str | None
         weight = weight[name]
     if weight is None:
         return None
+    of = "" if not isinstance(weight, str) else f" (1/`{SIGMA[2:]}`)"
     if isinstance(weight, str):
         weight = _one_over_sigma(weight, name, observed, units, what)
     if isinstance(weight, xr.DataArray):
@@ -50,7 +51,7 @@ def weights_of(weight: Any, name: str, observed: xr.DataArray, units: str | None
         good = np.isfinite(np.asarray(weight)) & (np.asarray(weight) >= 0)
         if not good.all():
             raise DeclarationError(
-                f"{what}: weights are finite and not negative, got {np.ravel(weight)[~np.ravel(good)][0]}."
+                f"{what}: weights{of} are finite and not negative, got {np.ravel(weight)[~np.ravel(good)][0]}."
             )
     return weight
 

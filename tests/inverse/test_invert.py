@@ -403,3 +403,26 @@ def test_a_flat_place_beyond_the_best_point_is_no_convergence():
     found = fd.invert(lambda p: wave(p) - seen, start, method="gauss-newton", bounds=bounds)
     slope = jax.grad(lambda p: 0.5 * jnp.sum((wave(p) - seen) ** 2))(found.parameters)
     assert not found.converged or max(abs(float(one)) for one in slope.values()) < 1e-6
+
+
+def test_points_refused_along_a_line_are_no_iterations():
+    """A quasi-Newton step may be thousands of times too long, and be halved more often than patience has iterations."""
+    rng, num = np.random.default_rng(11), 60
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.4, num=81), x=fd.Axis(0.0, 1.0, 17)))
+    u[...] = fd.rate(lambda u, D, r: D * fd.schemes.laplacian(u) + r * u[...] * (1 - u[...]))
+    u[0] = lambda x, amp: amp * jnp.exp(-(((x - 0.3) / 0.1) ** 2))
+    u[dict(x=0)] = fd.boundary.Dirichlet(lambda wall: wall)
+    u[dict(x=-1)] = fd.boundary.Neumann(0.0)
+    places = dict(t=("p", rng.uniform(0.02, 0.4, num)), x=("p", rng.uniform(0, 1, num)))
+    observed = xr.DataArray(np.zeros(num), places, ("p",), name="u")
+    exact = np.asarray(fd.misfit(fd.solve(u, D=0.04, r=2.0, amp=0.7, wall=0.2), observed))
+    observed = observed + exact + 0.01 * rng.standard_normal(num)
+    observed[::9] = np.nan
+
+    def loss(p):
+        return 0.5 * jnp.sum(fd.misfit(fd.solve(u, **p), observed, weight=100.0) ** 2)
+
+    start = dict(D=0.2, r=0.5, amp=0.3, wall=0.5)
+    found = fd.invert(loss, start, method="bfgs", transform=dict(D=fd.inverse.Exponential()))
+    assert found.converged, found.reason
+    np.testing.assert_allclose(found.loss, 17.26641, rtol=1e-6)

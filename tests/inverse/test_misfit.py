@@ -127,6 +127,10 @@ def test_observations_of_receivers_say_where_they_lie():
     np.testing.assert_allclose(fd.misfit(solution, turned), 0.0, atol=1e-12)
     with pytest.raises(fd.DeclarationError, match=r"receiver 0 lie at x=0.8, and that receiver at x=0.2. Number them"):
         fd.misfit(solution, turned.drop_vars("receiver"))
+    some = turned.drop_vars(["receiver", "x"]).isel(receiver=[0, 1])
+    with pytest.raises(fd.DeclarationError, match=r"of 2 receivers, and nothing says which of the 3 these are"):
+        fd.misfit(solution, some)
+    assert not np.any(fd.misfit(solution, some.assign_coords(receiver=[2, 1])))
 
 
 def ramp(periodic=False):
