@@ -326,11 +326,12 @@ def online(
     Arguments: `fields`, a declaration; `params`, the real parameters to follow, by name; `loss(state, data)`, a real
     number for the fields by name after a step and the step's data; `method` and its options as for
     `fd.adjoint.Online` ("forward", exact, unless told otherwise; a dict gives each parameter its own); `inputs`,
-    examples of the parameters that come with the data of every step; `parameters`, those that stay. `window`: within
-    so many steps derivatives are taken by reversal. `otherwise="forward"` follows exactly what the method cannot.
-    Parameters, inputs and data may be quantities, as in `fd.solve`. Parameters and inputs may be labelled, by
-    `fd.along` or as DataArrays on the whole axes of the grid; gradients are in their order of axes. DataArrays among
-    the data come to the loss in the grid's, entries too; those at other places along an axis are refused.
+    examples of the parameters that come with the data of every step (and what a first state that reads one takes);
+    `parameters`, those that stay. `window`: within so many steps derivatives are taken by reversal.
+    `otherwise="forward"` follows exactly what the method cannot. Parameters, inputs and data may be quantities, as
+    in `fd.solve`. Parameters and inputs may be labelled, by `fd.along` or as DataArrays on the whole axes of the
+    grid; gradients are in their order of axes. DataArrays among the data come to the loss in the grid's, entries
+    too; those at other places along an axis are refused.
 
     Memory is that of the state and the traces (see `stream.report`), whatever the number of steps; one step is compiled
     once. Raises DeclarationError and PlanningError for what does not fit together. Warns once where a method is not
