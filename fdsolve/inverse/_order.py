@@ -92,12 +92,23 @@ def _ordered(name: str, value: xr.DataArray, grids: list[Grid]) -> xr.DataArray:
         raise DeclarationError(reasons[0] or "")
     sizes = [size for size in value.shape if size > 1]
     ours = value.dims == tuple(f"{name}_{axis}" for axis in range(value.ndim))
-    if len(set(sizes)) < len(sizes) and not ours and not (grids and set(dims).isdisjoint(grids[0].axes)):
-        warnings.warn(
+    if grids and set(dims).isdisjoint(grids[0].axes):
+        return value
+    if grids:  # an axis of the grid beside one that is none, perhaps a misspelt one
+        own = ", ".join(f"`{dim}`" for dim in dims if dim not in grids[0].axes)
+        _warn(
+            f"`{name}` has the axes {', '.join(map(str, value.dims))}, and the grid {', '.join(grids[0].axes)}; the "
+            f"loss gets it as a plain array with its own. Rename {own} if an axis of the grid is meant, "
+            f"{name}.rename(...), or give an array without labels."
+        )
+    elif len(set(sizes)) < len(sizes) and not ours:
+        _warn(
             f"`{name}` has the axes {', '.join(map(str, value.dims))}, some of one size; the loss gets it as a plain "
             f"array with these, whatever order it takes arrays in. Say of which grid they are, and they come in its "
-            f"order: fd.invert(..., grid=u.grid).",
-            FdsolveWarning,
-            stacklevel=6,
+            f"order: fd.invert(..., grid=u.grid)."
         )
     return value
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, FdsolveWarning, stacklevel=7)

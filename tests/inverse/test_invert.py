@@ -186,6 +186,8 @@ def test_a_labelled_parameter_reaches_the_solve_in_the_order_of_its_grid():
     solve(jnp.ones((5, 5)))  # another one is not planned again, and not seen
     with pytest.warns(fd.FdsolveWarning, match=r"`k` has the axes y, x, some of one size.*grid=u\.grid"):
         fd.invert(lambda p: solve(p["k"]) - data, start)
+    with pytest.warns(fd.FdsolveWarning, match=r"`k` has the axes y, q, and the grid x, y;.*Rename `q` if"):
+        fd.invert(residuals, dict(k=start["k"].rename(x="q")))
     again = fd.invert(residuals, fd.invert(residuals, dict(k=np.ones((5, 5))), max_iterations=1).to_xarray())
     np.testing.assert_allclose(again.parameters["k"], true.values.T, atol=1e-6)
 
