@@ -56,7 +56,7 @@ class Cut:
     @property
     def visits(self) -> int:
         """How often a step is computed again at most."""
-        return least_visits(self.blocks, self.kept) - 1 + (self.block > 1)
+        return max(least_visits(self.blocks, self.kept) - 1 + (self.block > 1), int(self.recomputed > 0))
 
 
 @lru_cache(maxsize=256)

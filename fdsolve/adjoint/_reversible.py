@@ -67,7 +67,7 @@ class Reversible(AbstractAdjoint):
     - "exact": it is not known on the way back, and not needed where the layer is linear and nothing in its coefficients
       is differentiated; a parameter that is, is refused.
     - "frozen": parameters in the layer's coefficients count as constants there. Their gradient has no part from rules
-      in the layer; all else is exact.
+      in the layer; all else is exact. The place of a receiver needs the state there too, and is refused by both.
     - "saved": the whole layer is kept at every step. Under a stepper (`PML` with `StormerVerlet`) it is the one choice:
       its stages carry what is not known out of the layer, so it is kept with as much around it as a step reaches.
 

@@ -14,7 +14,7 @@ from .._losses import takes
 from ..adjoint import check_window, forward_derivatives, make_method, warn_if_inexact
 from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, PlanningError, RunError
-from ..stencil import UnknownName, depends_on
+from ..stencil import AS_KEYWORD, depends_on
 from ..units import plain
 from ._arguments import to_array, to_real
 from ._data import Places, plain_data
@@ -372,9 +372,12 @@ def online(
     given = {name: to_array(f"fd.online: the input `{name}`", plain(bare(v))) for name, v in (inputs or {}).items()}
     try:
         declared = declare(fields, own, parameters or {}, given, stepper, solver, units, labels)
-    except UnknownName as error:
+    except PlanningError as error:
+        what, remedy, _ = str(error).partition(AS_KEYWORD)
+        if not remedy:
+            raise
         raise PlanningError(
-            f"{error.what} Give it in params= (to be followed), inputs= (an example of what comes with every step) or "
+            f"{what}Give it in params= (to be followed), inputs= (an example of what comes with every step) or "
             f"parameters= (what stays)."
         ) from None
     own = {name: value.astype(declared.update.packing.dtype) for name, value in own.items()}

@@ -14,6 +14,7 @@ from ..region import Box, Layout, Points
 from ..solvers import MatrixLayout, Parts, Side, SystemOutline, choose
 from ..stencil import AFFINE, CONSTANT, Operand, ProfileRead, StateRead, Traced, WholeRead, depends_on, output_degrees
 from ._holomorphy import check_precision, derivative_of, find_parts, is_holomorphic, outline_of_parts, say_parts
+from ._mirrors import find_mirrors, true_sides
 from ._order import Solve
 from ._phases import FieldPhase, Phase
 from ._pieces import Piece
@@ -114,6 +115,11 @@ def outline_system(
         (Side("periodic", True), Side("periodic", True)) if wraps[axis] else _joint_side(facts, fields, axis, following)
         for axis in range(len(wraps))
     )
+    mirrors: tuple[bool, ...] = ()
+    if affine and len(fields) == 1:
+        ghosts = [piece for piece in beside if piece.field == fields[0] and piece.role == "ghost"]
+        sides = true_sides(sides, facts.place(fields[0]).shape, ghosts, rules, inner, facts.axes)
+        mirrors = find_mirrors(fields[0], rows, beside, rules, inner, facts.axes)
     layout = None
     if blocks is not None:
         shapes = tuple(facts.place(name).shape for name in fields)
@@ -132,6 +138,7 @@ def outline_system(
         floats and not scaled,
         bool(np.issubdtype(dtype, np.complexfloating)),
         varies,
+        mirrors,
     )
     # What an operation on all values does is not known: it may be the sum of their squares.
     known = affine or not np.issubdtype(dtype, np.complexfloating)
@@ -210,6 +217,10 @@ def _varies(
         known = isinstance(operand, StateRead) and not inner(operand)
         return known or (isinstance(operand, ProfileRead) and axis in operand.axes)
 
+    def either(found: tuple[bool, ...], number: int) -> tuple[bool, ...]:
+        along = (weights_depend(rules[number], inner, partial(varies, axis=axis)) for axis in facts.axes)
+        return tuple(a or b for a, b in zip(found, along, strict=True))
+
     derived = [piece for piece in beside if piece.field not in fields and piece.role != "ghost"]
     found = (False,) * len(facts.axes)
     for group in (rows, *([p for p in derived if p.field == name] for name in {p.field for p in derived})):
@@ -217,8 +228,9 @@ def _varies(
         if len(numbers) > 1 or any(p.mask is not None or p.predicate is not None or p.adds for p in group):
             return (True,) * len(facts.axes)
         (number,) = numbers
-        along = (weights_depend(rules[number], inner, partial(varies, axis=axis)) for axis in facts.axes)
-        found = tuple(a or b for a, b in zip(found, along, strict=True))
+        found = either(found, number)
+    for number in {piece.rule for piece in beside if piece.field in fields}:  # walls, and what lies beyond them
+        found = either(found, number)
     return found
 
 

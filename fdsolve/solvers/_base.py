@@ -46,11 +46,11 @@ class SystemOutline:
     """What is known of a linear system when it is planned.
 
     `layout` is None where a row can depend on points anywhere (global operations). `constant` says that all unknown
-    points have the same rule, affine with constant weights; `varies`, along which axes the weights do (empty: not
-    told); `axes` the names of axes; `sides` by axis, (low, high); `holes`, whether some points are cut out;
-    `uniform`, whether each axis is; `may_float`, whether nothing fixes the solution's mean; `symmetric` what the user
-    said of it (None: nothing); `parts`, how the unknown values are parts of complex fields, where they
-    are.
+    points have the same rule, affine with constant weights; `varies`, along which axes the weights do, `mirrors`,
+    along which they are the same both ways (empty: not told); `axes` the names of axes; `sides` by axis, (low,
+    high); `holes`, whether some points are cut out; `uniform`, whether each axis is; `may_float`, whether nothing
+    fixes the solution's mean; `symmetric` what the user said of it (None: nothing); `parts`, how the unknown values
+    are parts of complex fields, where they are.
     """
 
     layout: MatrixLayout | None
@@ -62,6 +62,7 @@ class SystemOutline:
     may_float: bool
     complex: bool
     varies: tuple[bool, ...] = ()
+    mirrors: tuple[bool, ...] = ()
     parts: Parts | None = None
 
 

@@ -86,8 +86,10 @@ def record(progress: Progress, left: Vector, x: Vector) -> Progress:
 
 
 def at_floor(progress: Progress, now: jax.Array, x: Vector) -> jax.Array:
-    """Whether a residual is no larger than rounding makes it."""
-    return now <= 4 * jnp.finfo(now.dtype).eps * (progress.size * length(x) + progress.scale)
+    """Whether a residual is no larger than rounding makes it; beyond ε^¼ ‖b‖ a system counts as singular."""
+    epsilon = jnp.finfo(now.dtype).eps
+    rounding = 4 * epsilon * (progress.size * length(x) + progress.scale)
+    return now <= jnp.minimum(rounding, float(epsilon) ** 0.25 * progress.scale)
 
 
 def advance(progress: Progress, now: jax.Array) -> Progress:

@@ -201,7 +201,8 @@ def _why_banded(outline: SystemOutline, axis: int) -> str | None:
     ):
         return "a side that does not mirror"
     mirrored = {tuple(-x if a == axis else x for a, x in enumerate(o)) for o in offsets}
-    return None if wraps or mirrored == set(offsets) else "a stencil that is not symmetric beside walls"
+    even = mirrored == set(offsets) and (not outline.mirrors or outline.mirrors[axis])
+    return None if wraps or even else "a stencil that is not symmetric beside walls"
 
 
 def _mirrored(low: Side, high: Side, size: int) -> Mirrored:

@@ -1,10 +1,10 @@
 """Stencils: rules traced into scalar functions of what they read, their affinity and weights."""
 
+from ._context import AS_KEYWORD as AS_KEYWORD
 from ._context import FieldResolver as FieldResolver
 from ._context import Near as Near
 from ._context import Reader as Reader
 from ._context import RuleContext as RuleContext
-from ._context import UnknownName as UnknownName
 from ._context import describe_result as describe_result
 from ._context import pick_component as pick_component
 from ._context import take_value as take_value

@@ -49,12 +49,8 @@ class Stretcher(Protocol):
         ...
 
 
-class UnknownName(PlanningError):
-    """A rule asks for what is not known: what it is, and what to do about it, where `fd.solve` is asked."""
-
-    def __init__(self, what: str, remedy: str):
-        super().__init__(f"{what} {remedy}")
-        self.what = what
+AS_KEYWORD = "Pass it to `solve` as a keyword"
+"""What to do about a name that a rule asks for and that is not known."""
 
 
 @dataclass(frozen=True)
@@ -335,9 +331,9 @@ class RuleContext(AbstractContext):
             return self.reader(WholeRead(f"parameter {name}"), spec.shape, spec.dtype)
         if parameter.default is not inspect.Parameter.empty:
             return parameter.default
-        raise UnknownName(
-            f"{self.what} asks for `{name}`, which is not known. Known are {scope.describe_known()}.",
-            f"Pass it to `solve` as a keyword: {name}=...",
+        raise PlanningError(
+            f"{self.what} asks for `{name}`, which is not known. Known are {scope.describe_known()}. "
+            f"{AS_KEYWORD}: {name}=..."
         )
 
     def _normal(self, name: str) -> tuple[int, ...]:

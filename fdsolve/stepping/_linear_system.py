@@ -28,12 +28,17 @@ jax.tree_util.register_dataclass(Prepared, data_fields=["matrix", "factors", "nu
 def prepare_linear(
     solver: Any, outline: Any, apply: Callable[[Vector], Vector], free: Mapping[str, jax.Array]
 ) -> Prepared:
-    """The matrix of a linear map, what the solver makes of it, and its null space."""
+    """The matrix of a linear map, what the solver makes of it, and its null space. They have no derivatives: those of
+    a solution are found by further solves."""
     if outline.parts is not None:
         parts, alone = outline.parts, replace(outline, parts=None)
         return prepare_linear(solver, alone, parts.through(apply), parts.of_both(free))
-    matrix = None if outline.layout is None else probe(apply, outline.layout, free)
-    system = _system(outline, apply, matrix, free)
+
+    def still(x: Vector) -> Vector:
+        return lax.stop_gradient(apply(x))
+
+    matrix = None if outline.layout is None else probe(still, outline.layout, free)
+    system = _system(outline, still, matrix, free)
     factors = solver.prepare(system)
     null = find_null(solver, system, factors, free) if outline.may_float and matrix is not None else None
     return Prepared(matrix, factors, null)

@@ -219,10 +219,10 @@ class _PlainWayBack(AbstractWayBack):
         )
 
     def check(self, consts: Any, moving: Sequence[bool]) -> None:
-        if self.frozen or not self.reversal.blind:
+        if not self.reversal.blind:
             return
         profiles, wholes, rules = _moving(consts, moving)
-        for piece, (operands, on_consts) in self.reversal.blind.items():
+        for piece, (operands, on_consts) in self.reversal.blind.items() if not self.frozen else ():
             found = [one.name for one in operands if isinstance(one, ProfileRead) and one.name in profiles]
             found += [one.name for one in operands if isinstance(one, WholeRead) and one.name in wholes]
             found += ["an array it closes over"] if on_consts and piece.rule in rules else []

@@ -363,3 +363,23 @@ def test_other_messages() -> None:
         jax.grad(loss)(at((25,)))
     with pytest.raises(fd.PlanningError, match=r"must be told how a step is undone"):
         fd.adjoint.Reversible().march(lambda consts, carry, number: carry, (), (), 0, 3)
+
+
+@pytest.mark.parametrize("layer", ["exact", "frozen"])
+def test_places_of_receivers_are_refused_where_a_layer_is_not_known(layer: str) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.9, num=41), x=fd.Axis(0.0, 1.0, num=21)))
+    u[...] = lambda u, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * fd.schemes.laplacian(u, at="t-1")
+    u[fd.point(x=0.3)] += lambda t, dt: 40 * dt**2 * jnp.sin(9 * t)
+    u[:2] = 0.0
+    u[dict(x=[0, -1])] = 0.0
+    u[dict(x=-1)] = fd.boundary.Sponge(0.4, 5.0)
+
+    def loss(place: Any, adjoint: Any) -> Any:
+        save = fd.receivers([fd.point(x=place), fd.point(x=0.41)])
+        return jnp.sum(fd.solve(u, save=save, adjoint=adjoint)["u"] ** 2)
+
+    for place in (0.433, 0.86):
+        with pytest.raises(fd.PlanningError, match="by places of receivers needs the state there"):
+            jax.grad(loss)(place, fd.adjoint.Reversible(layer=layer))
+    found, wanted = (jax.grad(loss)(0.86, one) for one in (fd.adjoint.Reversible(layer="saved"), fd.adjoint.Full()))
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
