@@ -9,6 +9,7 @@ import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..solvers import Side
 from ..stencil import Operand, ProfileRead, StateRead, Traced
@@ -114,12 +115,16 @@ def weights_of(rule: Traced, inner: Marks, shift: Offset, axes: Sequence[str]) -
     closed, count = derivative_of(rule, moving)
     specs = [variable.aval for variable in rule.jaxpr.invars]
     with jax.ensure_compile_time_eval():
+        consts = [
+            _number(f"constant {k}", one) if isinstance(one, Tracer) else one for k, one in enumerate(closed.consts)
+        ]
+        function = jex.jaxpr_as_fun(jex.ClosedJaxpr(closed.jaxpr, consts))
         values = [_some(one, spec, shift, axes) for one, spec in zip(rule.operands, specs, strict=True)]
         directions = [spec for spec, m in zip(specs, moving, strict=True) if m]
 
         def along(chosen: int) -> Any:
             tangents = [jnp.full(spec.shape, float(k == chosen), spec.dtype) for k, spec in enumerate(directions)]
-            return complex(jex.jaxpr_as_fun(closed)(*values, *tangents)[0])
+            return complex(function(*values, *tangents)[0])
 
         weights = [along(k) for k in range(count)]
     reads = [one for one, m in zip(rule.operands, moving, strict=True) if m and isinstance(one, StateRead)]
@@ -134,5 +139,10 @@ def _some(operand: Operand, spec: Any, shift: Offset, axes: Sequence[str]) -> ja
         key = f"{operand.name} {operand.axes} {place}"
     else:
         key = repr(operand)
+    return _number(key, spec)
+
+
+def _number(key: str, spec: Any) -> jax.Array:
+    """Some number for a key, as an array of a shape and dtype."""
     number = np.random.default_rng(crc32(key.encode())).uniform(0.5, 1.5)
     return jnp.full(spec.shape, number if jnp.issubdtype(spec.dtype, jnp.inexact) else 1, spec.dtype)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -78,6 +79,15 @@ def test_weights_that_are_parameters_count_as_any_numbers() -> None:
         np.testing.assert_allclose(fd.solve(u, a=2.0, b=b)["u"], wanted, rtol=1e-10, atol=1e-13)
     with pytest.raises(fd.PlanningError, match=r"weights vary|not symmetric beside walls"):
         fd.solve(problem(mixed, Dirichlet(0.0), Dirichlet(0.0)), solver=fd.solvers.Transform())
+
+
+def test_rules_may_close_over_traced_numbers() -> None:
+    def total(a: Any) -> Any:
+        u = problem(lambda u: a * laplacian(u) - 3.0 * a * derivative(u, "x") + 1.0, 0.0, a)
+        return jnp.sum(fd.solve(u)["u"])
+
+    np.testing.assert_allclose(jax.jit(total)(2.0), total(2.0), rtol=1e-12)
+    np.testing.assert_allclose(jax.grad(total)(2.0), (total(2.001) - total(1.999)) / 0.002, rtol=1e-6)
 
 
 def test_implicit_steps_with_wind_between_walls() -> None:
