@@ -19,7 +19,7 @@ from ._bounds import Bounds
 from ._flat import Flatness
 from ._frame import is_positive
 from ._inversion import Inversion
-from ._methods import AbstractMethod, Report, relative, to_method
+from ._methods import AbstractMethod, Report, num_iterations, relative, to_method
 from ._names import by_name
 from ._objective import Objective, check_start, to_objective
 from ._order import in_order
@@ -28,8 +28,6 @@ from ._space import Space, to_space
 
 KEYS = 8
 """How many keys are tried before a parameter is said not to count."""
-SEARCHED = 3
-"""Points that a search along a line refuses count as one iteration: each is half as far as the one before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,8 +332,7 @@ class _Search:
             longer = "; take longer ones" if self.method.takes_subsets else ""  # others choose their length themselves
             return f"steps are too short while the gradient is {steep:.2g}{longer}", False
         since = next(k for k, one in enumerate(reversed(reports)) if one is best)
-        rejected = sum(not one.accepted for one in reports[len(reports) - since :])
-        if since - rejected + rejected // SEARCHED >= self.method.patience:
+        if num_iterations(reports[len(reports) - since :]) >= self.method.patience:
             # The gradient is held against that at the start, for residuals as small as these.
             usual = reports[0].gradient_norm * abs(best.loss / (reports[0].loss or 1.0)) ** 0.5
             if best.gradient_norm <= max(1e-3, small**0.5) * usual:

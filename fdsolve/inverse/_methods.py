@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,6 +18,9 @@ from ._objective import Linear, Objective
 NEVER = 1e-30  # tolerance of a solver that leaves it to us when to stop
 DENSE = 256  # free variables up to which a Jacobian is held as a matrix
 ANEW = 1e-6  # of the loss, below which a method with a line search begins again with what is left as the unit
+SEARCHED = (
+    3  # refused points of a search along a line that count as an iteration: each is half as far as the one before
+)
 DAMPING = 1e-3  # of the curvature at the start, with which Levenberg–Marquardt begins (Marquardt's τ)
 
 
@@ -30,6 +33,12 @@ class Report:
     gradient_norm: float
     accepted: bool
     ended: str | None = None
+
+
+def num_iterations(reports: Sequence[Report]) -> int:
+    """As how many iterations reports count, where points that a search along a line refuses are only parts of one."""
+    refused = sum(not one.accepted for one in reports)
+    return len(reports) - refused + refused // SEARCHED
 
 
 @dataclass(frozen=True, eq=False)

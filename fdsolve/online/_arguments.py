@@ -11,6 +11,24 @@ from jax.core import Tracer
 from ..errors import DeclarationError
 
 
+def check_names(params: Any, inputs: Any, parameters: Any) -> None:
+    """Refuses what is no dict of parameters by name, nothing to follow, and names in two of them."""
+    if not params:
+        raise DeclarationError(f"fd.online: params= takes a dict of parameters by name, got {params!r}.")
+    for name, value in (("params", params), ("inputs", inputs), ("parameters", parameters)):
+        if value is not None and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
+            raise DeclarationError(f"fd.online: {name}= takes a dict of parameters by name, got {value!r}.")
+    places: dict[str, str] = {}
+    for where, names in (("params", params), ("inputs", inputs), ("parameters", parameters)):
+        for name in names or {}:
+            if name in places:
+                raise DeclarationError(
+                    f"fd.online: `{name}` is given twice, in {places[name]}= and in {where}=. Either it is followed "
+                    f"(params=), or comes with every step (inputs=), or stays as it is (parameters=)."
+                )
+            places[name] = where
+
+
 def to_array(what: str, value: Any) -> jax.Array:
     """A number or array as an array of JAX. Raises DeclarationError for anything else."""
     if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ from ..adjoint.traces import Followed, Follower, follow
 from ..errors import DeclarationError, PlanningError, RunError
 from ..stencil import AS_KEYWORD, depends_on
 from ..units import plain
-from ._arguments import to_array, to_real
+from ._arguments import check_names, to_array, to_real
 from ._data import Places, plain_data
 from ._declared import Declared, declare
 from ._describe import describe_grid, describe_rules
@@ -337,20 +337,7 @@ def online(
     once. Raises DeclarationError and PlanningError for what does not fit together. Warns once where a method is not
     exact.
     """
-    if not params:
-        raise DeclarationError(f"fd.online: params= takes a dict of parameters by name, got {params!r}.")
-    for name, value in (("params", params), ("inputs", inputs), ("parameters", parameters)):
-        if value is not None and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
-            raise DeclarationError(f"fd.online: {name}= takes a dict of parameters by name, got {value!r}.")
-    places: dict[str, str] = {}
-    for where, names in (("params", params), ("inputs", inputs), ("parameters", parameters)):
-        for name in names or {}:
-            if name in places:
-                raise DeclarationError(
-                    f"fd.online: `{name}` is given twice, in {places[name]}= and in {where}=. Either it is followed "
-                    f"(params=), or comes with every step (inputs=), or stays as it is (parameters=)."
-                )
-            places[name] = where
+    check_names(params, inputs, parameters)
     if not callable(loss):
         raise DeclarationError(f"fd.online: loss= takes a function of (state, data), got {loss!r}.")
     if not takes(loss, 2):

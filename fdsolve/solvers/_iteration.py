@@ -86,7 +86,8 @@ def record(progress: Progress, left: Vector, x: Vector) -> Progress:
 
 
 def at_floor(progress: Progress, now: jax.Array, x: Vector) -> jax.Array:
-    """Whether a residual is no larger than rounding makes it; beyond ε^¼ ‖b‖ a system counts as singular."""
+    """Whether a residual is no larger than rounding makes it; beyond ε^¼ ‖b‖ a system counts as singular, as in
+    `rounding_report`."""
     epsilon = jnp.finfo(now.dtype).eps
     rounding = 4 * epsilon * (progress.size * length(x) + progress.scale)
     return now <= jnp.minimum(rounding, float(epsilon) ** 0.25 * progress.scale)
