@@ -43,10 +43,11 @@ class Rooms:
 class Quick:
     """A march by a kernel. `by_blocks(constants, carry, first level, number of levels, levels in a block)` is the same
     with a derivative that keeps the carry before each block alone; None where the kernel has none. `near(levels in a
-    block, own)`: whether that derivative holds the levels of a block in cache; `own`: and is surely the kernel's own,
-    which takes longer to tell. `jumps(number of levels)`: whether they cost the same however many they are, and so does
-    their derivative. `rooms`: those of its steps where they are gone back through sooner from the state before each
-    than from what JAX keeps of them; None where not."""
+    block, moving leaves)`: whether that derivative holds the levels of a block in cache; given the numbers of the
+    leaves of the constants that move: and is surely the kernel's own, which takes longer to tell. `jumps(number of
+    levels)`: whether they cost the same however many they are, and so does their derivative. `rooms`: those of its
+    steps where they are gone back through sooner from the state before each than from what JAX keeps of them; None
+    where not."""
 
     run: March
     by_blocks: Callable[[Any, Any, Any, int, int], Any]

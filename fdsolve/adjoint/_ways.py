@@ -73,7 +73,7 @@ class Reversal:
 
 def without_cut(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Leaves | None:
     """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
-    shots, own, by_states = num_shots(), _goes_back_itself(task), rooms_of(task.quick) is not None
+    shots, own, by_states = num_shots(), _goes_back_itself(task, moving), rooms_of(task.quick) is not None
     alone = task.small and shots == 1 and not own
     if alone and not by_states:
         return task.run
@@ -102,14 +102,14 @@ def _by_nested_blocks(task: Reversal, leaves: Sequence[Any], moving: Sequence[in
     def run(every: Sequence[Any]) -> list[Any]:
         return jax.tree.leaves(nested(made, *task.form.unflatten(list(every))))
 
-    fits = task.states is None or not _goes_back_itself(task) or _room_beside(task, leaves, moving)(run) >= 0
+    fits = task.states is None or not _goes_back_itself(task, moving) or _room_beside(task, leaves, moving)(run) >= 0
     return run if fits else None
 
 
-def _goes_back_itself(task: Reversal) -> bool:
+def _goes_back_itself(task: Reversal, moving: Sequence[int]) -> bool:
     """Whether the march's kernel goes back by blocks of levels that it holds in cache."""
     near = nearness(task.quick)
-    return near is not None and any(near(size, own=True) for size in near_lengths(task.cut.count))
+    return near is not None and any(near(size, moving) for size in near_lengths(task.cut.count))
 
 
 def _unrolls(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> bool:
@@ -128,17 +128,17 @@ def with_blocks(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) ->
         cut = cut_steps(task.cut.count, task.cut.states, longest_unrolled(task.quick))
         return replace(task, cut=cut, unrolled=True)
     if task.states is None:
-        return next(_by_own_blocks(task), task)
-    return _by_fitting_blocks(task, leaves, moving) if _goes_back_itself(task) else task
+        return next(_by_own_blocks(task, moving), task)
+    return _by_fitting_blocks(task, leaves, moving) if _goes_back_itself(task, moving) else task
 
 
-def _by_own_blocks(task: Reversal) -> Iterator[Reversal]:
+def _by_own_blocks(task: Reversal, moving: Sequence[int]) -> Iterator[Reversal]:
     """The same by blocks that the march's kernel goes back through itself, the longest first, with as many states
     between them as there may be."""
     count, near, states = task.cut.count, nearness(task.quick), task.states or task.cut.states
     for size in () if near is None else near_lengths(count):
         cut = Cut(count, size, min(states, -(-count // size)))
-        if count >= 4 * size and cut.recomputed < task.cut.recomputed and near is not None and near(size, own=True):
+        if count >= 4 * size and cut.recomputed < task.cut.recomputed and near is not None and near(size, moving):
             yield replace(task, cut=cut, near=True)
 
 
@@ -146,7 +146,7 @@ def _by_fitting_blocks(task: Reversal, leaves: Sequence[Any], moving: Sequence[i
     """The same by blocks beside which states between them are held in what the kernel's way back through one leaves."""
     assert task.states is not None
     room, size, fitting = _room_beside(task, leaves, moving), task.state_bytes(leaves), []
-    for made in _by_own_blocks(task):
+    for made in _by_own_blocks(task, moving):
         cut = replace(made.cut, kept=min(made.cut.kept, room(made.run_block) // size))
         if cut.kept > 0 and cut.recomputed < task.cut.recomputed:
             fitting.append(replace(made, cut=cut))

@@ -31,6 +31,16 @@ class Arrays:
     consts: Sequence[tuple[jax.Array, ...]]
     cuts: Mapping[tuple[str, Box], jax.Array] = field(default_factory=dict)
 
+    def leaf_names(self) -> list[str]:
+        """What its leaves are called by operands."""
+        found = []
+        for (group, *keys), _ in jax.tree_util.tree_flatten_with_path(self)[0]:
+            if group.name == "consts":
+                found.append(" ".join(["rule", *(str(key.idx) for key in keys)]))
+            else:
+                found.append(keys[0].key)
+        return found
+
     def with_cuts(self, structure: Structure, pieces: Sequence[Piece], axes: tuple[str, ...]) -> "Arrays":
         """The arrays with what pieces read of profiles cut out: what comes back to it in each step is summed up box by
         box, and put together once. Where boxes overlap, so that they hold more than the profile, they are not."""

@@ -13,7 +13,8 @@ class MarchCall:
 
     `axes` are the space axes in array order, `platform` is "cpu" or "gpu". `block`: the march's derivative is to keep
     the state before each block of so many levels alone, and compute the others again; 0: it may keep them all. `near`:
-    the levels of a block must lie in cache meanwhile; `own`: that derivative must be the kernel's own.
+    the levels of a block must lie in cache meanwhile; `own`: that derivative must be the kernel's own, by the state and
+    by the arrays of these names (None: it may be another).
     """
 
     operation: ClassVar[str] = "march"
@@ -24,7 +25,7 @@ class MarchCall:
     platform: str
     block: int = 0
     near: bool = False
-    own: bool = False
+    own: tuple[str, ...] | None = None
 
     def cache_key(self) -> str | None:
         """What a measured choice is filed under."""

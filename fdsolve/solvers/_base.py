@@ -49,8 +49,7 @@ class SystemOutline:
     points have the same rule, affine with constant weights; `varies`, along which axes the weights do, `mirrors`,
     along which they are the same both ways (empty: not told); `axes` the names of axes; `sides` by axis, (low,
     high); `holes`, whether some points are cut out; `uniform`, whether each axis is; `may_float`, whether nothing
-    fixes the solution's mean; `symmetric` what the user said of it (None: nothing); `parts`, how the unknown values
-    are parts of complex fields, where they are.
+    fixes the solution's mean; `parts`, how the unknown values are parts of complex fields, where they are.
     """
 
     layout: MatrixLayout | None

@@ -1,6 +1,6 @@
 """The march along time: segments of levels with one structure, and the levels that are saved on the way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import lcm
@@ -240,10 +240,12 @@ def _by_adjoint(
             return None
         return _marched(kernel, call, consts[0], carry, start)
 
-    def near(block: int, own: bool = False) -> bool:
-        """Whether the kernel holds the levels of a block in cache while it goes back through them; `own`: surely by a
-        derivative of its own."""
+    def near(block: int, moving: Sequence[int] | None = None) -> bool:
+        """Whether the kernel holds the levels of a block in cache while it goes back through them; with the numbers
+        of the `moving` leaves of the constants: surely by a derivative of its own along these."""
         kernel = march_kernel(structure, segment)
+        names = arrays.leaf_names()  # the first leaves; others are no arrays of kernels
+        own = None if moving is None else tuple(names[k] for k in moving if k < len(names))
         call = replace(_march_call(structure, segment, axes, block, block), near=True, own=own)
         return kernel is not None and kernel.blocks and kernel.refusal(call) is None
 

@@ -1,6 +1,6 @@
 """The `native` march kernel: many levels of time a pass, with a derivative whose transpose is generated too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from .._linear_map import linear_map
 from .._march_call import MarchCall
 from .._slices import write
 from ._fold import Folding, folding_of
-from ._march import is_single, layout_of, pulled_of, run, run_level, shared_arrays, stacked
+from ._march import is_shared, is_single, layout_of, pulled_of, run, run_level, stacked
 from ._march import refusal as refusal
 from ._nested import march_keeping, portable_by_blocks, pull_blocks
 from ._operands import Levels, Pull
@@ -45,13 +45,14 @@ def why_not(call: MarchCall) -> str | None:
     if reason is None and _is_uneven(call):
         whole, rest = _parts(call)
         return why_not(whole) or why_not(rest)
-    block = replace(call, steps=call.block, block=0, near=False, own=False)
-    if reason is None and call.own:
-        reason = refusal(block, Pull(()))
+    block = replace(call, steps=call.block, block=0, near=False, own=None)
     if reason is None and call.near and not lies_near(block):
         return "the levels of a block do not lie in cache while it is gone back through"
     if reason is None and call.near and is_too_long(block):
         return "shorter blocks are gone back through sooner"
+    if reason is None and call.own is not None:  # last, since a transpose is long to find
+        program = layout_of(block).program
+        return refusal(block, _pull_by(name for name in call.own if is_shared(program, name)))
     return reason
 
 
@@ -113,17 +114,20 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     Where there is neither, both are the portable kernel's.
     """
     call, _, form = static
-    names = _leaf_names(form, primals[0])
-    used = shared_arrays(call, "march", form.unflatten(primals[0]))
-    places = tuple(k for k, t in enumerate(tangents[0]) if moves(t) and names[k] in used)
+    names, program = form.unflatten(primals[0]).leaf_names(), layout_of(call).program
+    places = tuple(k for k, t in enumerate(tangents[0]) if moves(t) and is_shared(program, names[k]))
     if not places and not is_single(call) and refusal(call, "adjoint") is None:
         return _march(static, *primals), _along_affine(static, primals, tangents[1])
-    pull = Pull(tuple(sorted(names[k] for k in places)))
+    pull = _pull_by(names[k] for k in places)
     if refusal(call, pull) is None:
         return _along_any(static, pull, [names[k] for k in places], places, primals, tangents)
     moved = jax.tree.map(instantiated, tuple(tangents))
     run_portably = portable_by_blocks if call.block else portable
     return _march(static, *primals), jax.jvp(partial(run_portably, call, form), tuple(primals), moved)[1]
+
+
+def _pull_by(names: Iterable[str]) -> Pull:
+    return Pull(tuple(sorted(names)))
 
 
 _march.defjvp(_push)
@@ -218,17 +222,6 @@ def _stacked(static: Static, names: Sequence[str], state: Sequence[Any]) -> list
     for one, kept in layout_of(static[0]).program.state:
         found[one.name] = [next(given) for _ in range(kept)]
     return [stacked(found[name][::-1]) for name in names]
-
-
-def _leaf_names(form: Any, leaves: Sequence[Any]) -> list[str]:
-    """What the leaves of a march's arrays are called by its operands."""
-    found = []
-    for (group, *keys), _ in jax.tree_util.tree_flatten_with_path(form.unflatten(leaves))[0]:
-        if group.name == "consts":
-            found.append(" ".join(["rule", *(str(key.idx) for key in keys)]))
-        else:
-            found.append(keys[0].key)
-    return found
 
 
 def _with_ghosts(call: MarchCall, program: Program, arrays: Arrays, levels: Held, start: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Generated machine code as one call of XLA: what program it is, its arrays, and how it is cut into tiles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from ._layout import LINE, Layout, Slots
 from ._linear import tangent_program
 from ._objects import register_target
 from ._operands import LEVELS, TIME_BEFORE, Alone, Levels, Pull, Spread, stack_name
-from ._program import Program, Unserved, make_program
+from ._program import Operation, Program, Unserved, make_program
 from ._rows import write_rows
 from ._schedule import make_schedule, make_whole
 from ._single import single_program
@@ -39,6 +39,9 @@ down, a pull."""
 Manner = Literal["passes", "blocks", "whole"]
 """How levels are scheduled: in passes through tiles, in blocks of the second axis too, or whole."""
 
+IN_PLACE_OF = {TIME_BEFORE.name: ("times",), "t": ("times", "dt"), "passed": ("dt",)}
+"""The arrays from which numbers of a level are taken."""
+
 
 def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
     """The program of a march, or the one of another kind that belongs to it, scheduled; raises Unserved."""
@@ -47,7 +50,7 @@ def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
 
 def one_level(call: MarchCall) -> MarchCall:
     """The call that all marches of the same levels share."""
-    return replace(call, steps=1, block=0, near=False, own=False)
+    return replace(call, steps=1, block=0, near=False, own=None)
 
 
 @lru_cache(maxsize=256)
@@ -198,33 +201,45 @@ def shared_by(program: Program, arrays: Arrays) -> dict[str, Any]:
     """The same of a program itself."""
     found: dict[str, Any] = {}
     for operation in program.operations:
-        for operand in operation.operands:
-            if isinstance(operand, ProfileRead) and LEVELS not in operand.axes:
-                found[operand.name] = arrays.profiles[operand.name]
-            elif isinstance(operand, WholeRead):
-                found.update(_wholes(operand.name, arrays))
-        if operation.mask is not None:
-            found[operation.mask] = arrays.profiles[operation.mask]
-        for rule, number in (
-            (operation.rule, operation.number),
-            (operation.predicate, operation.held),
-        ):
-            if rule is not None and number is not None:
-                for k, const in enumerate(arrays.consts[number]):
-                    found[f"rule {number} {k}"] = const
+        found.update((name, _array(group, name, arrays)) for group, name in _beside(operation))
+        for number in _rules_of(operation):
+            found.update((f"rule {number} {k}", const) for k, const in enumerate(arrays.consts[number]))
     return found
 
 
-def _wholes(name: str, arrays: Arrays) -> dict[str, Any]:
-    if name == TIME_BEFORE.name:
-        return {"times": arrays.wholes["times"]}
-    if name == "t":
-        return {"times": arrays.wholes["times"], "dt": arrays.wholes["dt"]}
-    if name.startswith("rule "):
-        _, number, k = name.split()
-        return {name: arrays.consts[int(number)][int(k)]}
-    name = "dt" if name == "passed" else name
-    return {name: arrays.wholes[name]}
+def is_shared(program: Program, name: str) -> bool:
+    """Whether a program reads an array of this name beside its state."""
+    rule = int(name.split()[1]) if name.startswith("rule ") else None
+    return any(
+        rule in [*_rules_of(operation)] or name in [read for _, read in _beside(operation)]
+        for operation in program.operations
+    )
+
+
+def _beside(operation: Operation) -> Iterator[tuple[str, str]]:
+    """What an operation reads beside the state and its rule's constants: the group of arrays, and the name."""
+    if operation.mask is not None:
+        yield "profiles", operation.mask
+    for operand in operation.operands:
+        if isinstance(operand, ProfileRead) and LEVELS not in operand.axes:
+            yield "profiles", operand.name
+        elif isinstance(operand, WholeRead):
+            group = "consts" if operand.name.startswith("rule ") else "wholes"
+            yield from ((group, name) for name in IN_PLACE_OF.get(operand.name, (operand.name,)))
+
+
+def _rules_of(operation: Operation) -> Iterator[int]:
+    """The numbers of the rules whose constants an operation reads."""
+    for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
+        if rule is not None and number is not None:
+            yield number
+
+
+def _array(group: str, name: str, arrays: Arrays) -> Any:
+    if group != "consts":
+        return getattr(arrays, group)[name]
+    _, number, k = name.split()
+    return arrays.consts[int(number)][int(k)]
 
 
 def run(
