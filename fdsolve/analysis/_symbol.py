@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import PlanningError
+from ..planning import all_waves, fades
 from ..schemes import AbstractStepper, Modes, NoGrowth
 from ._linearise import LinearRule
 
@@ -55,6 +56,23 @@ class Symbol:
                 if rule.field in self.others and name in every:
                     found[..., every.index(rule.field), every.index(name)] += weight * np.exp(xi @ np.asarray(offset))
         return found
+
+    @property
+    def fades(self) -> bool:
+        """Whether what a level reads of itself fades along its way: else no level is made of waves."""
+        fields = self.others if self.has_rates else (*self.names, *self.others)
+        own = [rule for rule in self.rules if rule.field in fields and not rule.is_rate]
+        offsets = [offset for rule in own for name, level, offset in rule.weights if name in fields and level == 0]
+        if not any(map(any, offsets)):
+            return True
+        waves = all_waves(len(offsets[0]))
+        found = np.zeros((len(waves), len(fields), len(fields)), complex)
+        for rule in own:
+            for (name, level, offset), weight in rule.weights.items():
+                if name in fields and level == 0:
+                    at = fields.index(rule.field), fields.index(name)
+                    found[(slice(None), *at)] += weight * np.exp(1j * waves @ np.asarray(offset))
+        return bool(fades(found, waves.shape[1]))
 
     def rates(self, xi: np.ndarray) -> np.ndarray:
         """The matrix of du/dt, (…, fields, fields)."""
@@ -112,4 +130,10 @@ def make_symbol(rules: Sequence[LinearRule], step: float, stepper: AbstractStepp
         )
     depth = max([1] + [-level for rule in rules for _, level, _ in rule.weights])
     others = tuple(name for name in fields if name not in names)
-    return Symbol(rules, names, others, 0 if rated else depth, bool(rated), step, stepper)
+    found = Symbol(rules, names, others, 0 if rated else depth, bool(rated), step, stepper)
+    if not found.fades:
+        raise PlanningError(
+            "fd.analyse: what a level reads of itself does not fade along its way, as in a running sum: no level is "
+            "made of waves. Solve it, and look at the result."
+        )
+    return found

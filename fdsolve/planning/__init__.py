@@ -16,6 +16,8 @@ from ._order import Sweep as Sweep
 from ._order import make_schedule as make_schedule
 from ._order import make_sweep as make_sweep
 from ._order import pieces_of as pieces_of
+from ._own_level import all_waves as all_waves
+from ._own_level import fades as fades
 from ._pieces import Piece as Piece
 from ._plan import Plan as Plan
 from ._plan import make_plan as make_plan

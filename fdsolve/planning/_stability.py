@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import product
 from typing import Any
 
 import jax
@@ -13,12 +12,12 @@ import numpy as np
 from ..schemes import Modes, NoGrowth
 from ..stencil import ProfileRead, StateRead, Traced, WholeRead, linear_weights
 from ._order import Parallel, Solve
+from ._own_level import all_waves, fades
 from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
 
 MAX_DOUBLINGS = 40
 TOLERANCES = (1e-6, 1e-8)
-_WAVENUMBERS = {1: 129, 2: 25, 3: 11, 4: 7}
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,8 @@ def _analyse(
         if not np.isfinite(own).all():
             return Skipped(f"{piece.label} has a factor that is not finite")
     factor, stable = test(declared, TOLERANCES[0], weights)
+    if np.isnan(factor[0]):
+        return Skipped(f"{_summing(table)} sums up what it reads of its own level, along which waves do not fade")
     largest = None
     if reads_step:
         largest, stricter = (
@@ -230,6 +231,13 @@ def _weights_at(
     return found
 
 
+def _summing(table: list[tuple[Piece, Traced]]) -> str:
+    """The label of a rule that reads its own field, or one that is computed with it, at its own level."""
+    own = [[r.field for r in rule.reads if r.level == 0 and any(r.offset)] for _, rule in table]
+    found = (piece.label for (piece, _), names in zip(table, own, strict=True) if piece.field in names)
+    return next(found, next(piece.label for (piece, _), names in zip(table, own, strict=True) if names))
+
+
 def _growth(
     structure: Structure,
     table: list[tuple[Piece, Traced]],
@@ -239,10 +247,13 @@ def _growth(
     rated: set[str],
     tolerance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """max |G| over wavenumbers for each step, and whether the step is stable."""
+    """max |G| over wavenumbers for each step, and whether the step is stable.
+
+    nan, and not stable, where what a level reads of itself does not fade along its way (a running sum): such a level is
+    not made of waves.
+    """
     ndim = len(structure.arrays[0].shape)
-    one = np.linspace(-np.pi, np.pi, _WAVENUMBERS[ndim])
-    waves = np.array(list(product(one, repeat=ndim)))
+    waves = all_waves(ndim)
     names = [a.name for a in structure.arrays if any(p.field == a.name for p, _ in table)]
     place = {name: i for i, name in enumerate(names)}
     depth = max([1] + [-r.level for _, rule in table for r in rule.reads])
@@ -264,8 +275,12 @@ def _growth(
             own[(-read.level, slice(None), slice(None), *at)] += values[:, k, None] * np.exp(1j * waves @ moved)
             if piece.field in rated:
                 moments[(slice(None), slice(None), *at)] += np.real(values[None, :, k] * moved[:, None])
+    is_rate = np.array([name in rated for name in names])
+    known = fades(blocks[0][..., ~is_rate, :][..., ~is_rate], ndim)
+    blocks[:, ~known] = 0.0
+    for part in parts.values():
+        part[:, ~known] = 0.0
     if rated:
-        is_rate = np.array([name in rated for name in names])
         kinds = {
             key: _eliminate(part[0], blocks[0], is_rate) * steps[:, None, None, None] for key, part in parts.items()
         }
@@ -273,7 +288,10 @@ def _growth(
         courant = steps * np.abs(np.linalg.eigvals(carried)).max(axis=-1).sum(axis=0)
         wide = np.broadcast_to(courant[:, None], (len(steps), len(waves)))
         along = _along(table, weights, waves, steps, names) if _splits(table) else ()
-        return _rate_growth(structure, Modes(tuple(n for n in names if n in rated), kinds, wide, along), tolerance)
+        found, stable = _rate_growth(
+            structure, Modes(tuple(n for n in names if n in rated), kinds, wide, along), tolerance
+        )
+        return np.where(known, found, np.nan), stable & known
     solved = np.linalg.solve(np.eye(len(names)) - blocks[0], np.concatenate(list(blocks[1:]), axis=-1))
     companion = np.zeros((*solved.shape[:2], depth * len(names), depth * len(names)), complex)
     companion[..., : len(names), :] = solved
@@ -282,7 +300,7 @@ def _growth(
     radius = np.abs(np.linalg.eigvals(companion)).max(axis=-1)
     flat = radius[:, np.argmin(np.abs(waves).sum(axis=1))]
     bound = np.maximum(1.0, flat)[:, None] * (1 + tolerance)
-    return radius.max(axis=1), (radius <= bound).all(axis=1)
+    return np.where(known, radius.max(axis=1), np.nan), (radius <= bound).all(axis=1) & known
 
 
 def _along(

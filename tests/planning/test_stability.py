@@ -107,3 +107,64 @@ def test_factors_that_are_not_finite_are_told(rate):
     assert "on u[...] has a factor that is not finite" in str(fd.plan(u, k=0.0))
     with pytest.warns(fd.FdsolveWarning, match="not finite at 6 of 6 points"):
         fd.solve(u, k=0.0)
+
+
+def test_a_level_that_reads_itself_is_analysed_where_that_fades():
+    rng = np.random.default_rng(3)
+    both = set()
+    for a, b in rng.uniform(-1.6, 1.6, (20, 2)):
+        g = fd.Grid(t=fd.Time(0.0, 3.0, num=4), x=fd.Axis(0.0, 1.0, 9))
+        u = fd.Field("u", g)
+        u[...] = lambda u, a=a, b=b: 0.3 * u["t-1"] + a * u["x-1"] + b * u["x-2"]
+        u[0] = 1.0
+        u[:, :2] = 1.0
+        fades = bool((np.abs(np.roots([1, -a, -b])) < 1).all())
+        found = fd.plan(u).stability
+        assert hasattr(found, "largest") == fades
+        if fades:
+            phase = np.exp(-1j * np.linspace(-np.pi, np.pi, 129))
+            assert found.factor == pytest.approx(np.abs(0.3 / (1 - a * phase - b * phase**2)).max(), rel=1e-6)
+        both.add(fades)
+    assert both == {True, False}
+
+
+@pytest.mark.parametrize("weight", [1.0, -1.0, 2.0])
+def test_running_sums_within_a_level_are_computed(weight):
+    g = fd.Grid(t=fd.Time(0.0, 3.0, num=4), x=fd.Axis(0.0, 5.0, 6))
+    u = fd.Field("u", g, dtype=float)
+    u[...] = lambda u, w: u["t-1"] + w * u["x-1"]
+    u[0] = 1.0
+    u[:, 0] = 1.0
+    wanted = np.ones((4, 6))
+    for n in range(1, 4):
+        for i in range(1, 6):
+            wanted[n, i] = wanted[n - 1, i] + weight * wanted[n, i - 1]
+    np.testing.assert_allclose(fd.solve(u, w=weight)["u"], wanted, rtol=1e-13)
+    assert "sums up what it reads of its own level" in fd.plan(u, w=weight).stability.reason
+    with pytest.raises(fd.PlanningError, match="does not fade"):
+        fd.analyse(u, w=weight)
+
+
+def test_running_sums_in_two_axes_and_beside_rates():
+    g = fd.Grid(t=fd.Time(0.0, 0.3, num=4), x=fd.Axis(0.0, 1.0, 6), z=fd.Axis(0.0, 1.0, 5))
+    u = fd.Field("u", g, dtype=float)
+    u[...] = lambda u: u["x-1"] + u["z-1"] - u["x-1", "z-1"] + u["t-1"]
+    u[0] = lambda x, z: x + z
+    u[:, 0] = u[:, :, 0] = 0.0
+    wanted = np.add.outer(np.linspace(0, 1, 6), np.linspace(0, 1, 5))
+    for _ in range(3):
+        below = np.zeros_like(wanted)
+        below[1:, 1:] = np.cumsum(np.cumsum(wanted[1:, 1:], 0), 1)
+        wanted = below
+    np.testing.assert_allclose(fd.solve(u)["u"][-1], wanted, rtol=1e-13)
+
+    density, pressure = fd.Field("density", g, dtype=float), fd.Field("pressure", g, dtype=float)
+    density[...] = fd.rate(lambda density: -density)
+    density[0] = 1.0
+    pressure[...] = lambda pressure, density, dz: pressure["z-1"] + dz * density
+    pressure[:, :, 0] = 0.0
+    made = fd.plan([density, pressure])
+    assert "sums up" in made.stability.reason
+    found = fd.solve([density, pressure])
+    columns = np.cumsum(np.asarray(found["density"])[:, :, 1:], axis=-1) * 0.25
+    np.testing.assert_allclose(np.asarray(found["pressure"])[:, :, 1:], columns, rtol=1e-12)
