@@ -119,10 +119,13 @@ def _wall_pieces(
 ) -> Ghosts:
     axis, shape = book.problem.scope.grid.space[span.side.axis], book.problem.scope.layouts[name].space_shape
     label = span.assignment.describe(name)
-    if width >= shape[span.side.axis]:
+    most = shape[span.side.axis] - (
+        book.problem.scope.layouts[name].shift(axis) == 0
+    )  # a point on the wall is no mirror
+    if width > most:
         raise PlanningError(
-            f"{label}: rules read {width} points beyond the wall of axis `{axis}`, which has "
-            f"only {shape[span.side.axis]} points to mirror. Give the axis more points."
+            f"{label}: rules read {width} points beyond the wall of axis `{axis}`, which has only {most} to mirror. "
+            f"Give the axis more points."
         )
     use = uses.get((name, span.side), Use.DIFFUSION)
     found = Ghosts(notes=_loss(book, name, span, use))

@@ -181,7 +181,7 @@ def _active_points(assignment: Assignment, level: int) -> list[tuple[Points, Pre
     certain = Points()
     for term in active:
         if term.predicate is None:
-            certain = certain.union(term.points)
+            certain = certain.union(term.points) if certain.parts else term.points  # as it was written: ends apart
     found: list[tuple[Points, Predicate | None]] = [] if certain.empty else [(certain, None)]
     return found + [(term.points, term.predicate) for term in active if term.predicate is not None]
 

@@ -45,17 +45,20 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
     """Finds the walls that a region lies on.
 
     A box lies on the walls of the axes on which it is one point thick and at an end (`u[dict(x=0)]`: the lower wall of
-    x alone, corners included). Any other region (a mask, or several boxes: corners that one box has are missing from
-    its neighbour) lies on a wall where, away from the other walls, its points have no neighbour inwards in the region.
-    What lies on no wall is an inner region.
+    x alone, corners included; both walls where x has one point). Any other region (a mask, or several boxes: corners
+    that one box has are missing from its neighbour) lies on a wall where, away from the other walls, its points have no
+    neighbour inwards in the region. What lies on no wall is an inner region.
     """
     shape, walls, inner = layout.space_shape, {}, []
     plain = len(points.parts) == 1 and points.parts[0].mask is None
     common = [] if plain else _mask_sides(points.to_mask(Box.of_shape(shape)))
-    for part in points.parts:
-        sides = _thin_sides(part.box, shape) if part.mask is None else []
+    thin = [_thin_sides(part.box, shape) if part.mask is None else [] for part in points.parts]
+    every = [*common, *(side for sides in thin for side in sides)]
+    # Along an axis of one point every region is thin: it is meant where no other axis is.
+    meant = [side for side in every if shape[side.axis] > 1] or every
+    for part, sides in zip(points.parts, thin, strict=True):
         rest = Points((part,))
-        for side in (*sides, *(side for side in common if side not in sides)):
+        for side in (side for side in (*sides, *(one for one in common if one not in sides)) if side in meant):
             at = side.index(shape)
             face = part.restrict(part.box.with_range(side.axis, at, at + 1))
             if face is None:

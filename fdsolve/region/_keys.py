@@ -1,8 +1,9 @@
 """Indices, slices, lists and coordinates of one axis, turned into positions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +16,30 @@ from ._terms import Term, Terms
 MAX_RUNS = 4
 
 
+class Picked(NamedTuple):
+    """What a key picks on one axis: positions; whether the axis is dropped; whether they are listed one by one."""
+
+    positions: np.ndarray
+    dropped: bool = False
+    listed: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The positions a key picks on each axis; an axis indexed by a single integer is dropped from its shape."""
+    """The positions a key picks on each axis; an axis indexed by a single integer is dropped from its shape.
+
+    `listed`: whether they are given one by one. The two ends of an axis of two points are then walls, not all of it.
+    """
 
     layout: Layout
     positions: tuple[np.ndarray, ...]
     dropped: tuple[bool, ...]
+    listed: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, picked: Sequence["Picked"]) -> "Selection":
+        """The selection of what is picked on each axis."""
+        return cls(layout, *zip(*((one.positions, one.dropped, one.listed) for one in picked), strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,9 +56,12 @@ class Selection:
         has_time = self.layout.grid.time is not None
         levels = np.zeros(self.layout.num_levels, bool)
         levels[self.positions[0] if has_time else slice(None)] = True
-        space = self.positions[1:] if has_time else self.positions
-        runs = [_runs(p) for p in space]
+        space, listed = ((found[1:] if has_time else found) for found in (self.positions, self.listed))
         shape = self.layout.space_shape
+        runs = [
+            [(0, 1), (1, 2)] if alone and n == 2 == np.unique(p).size else _runs(p)
+            for p, alone, n in zip(space, listed, shape, strict=True)
+        ]
         if all(len(r) <= MAX_RUNS for r in runs):
             boxes = [Box(tuple(a for a, _ in c), tuple(b for _, b in c)) for c in product(*runs)]
             points = Points(tuple(p for box in boxes for p in Points.of_box(box).parts))
@@ -57,13 +78,13 @@ def _runs(positions: np.ndarray) -> list[tuple[int, int]]:
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(ordered, cuts)]
 
 
-def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np.ndarray, bool]:
-    """Positions that an integer, slice or list picks on one axis, and whether the axis is dropped."""
+def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> Picked:
+    """What an integer, slice or list picks on one axis."""
     size = layout.shape[layout.names.index(axis)]
     if isinstance(key, bool | np.bool_):
         raise DeclarationError(f"{what}: `{key}` is no position on axis `{axis}`; give an integer, slice or list.")
     if isinstance(key, int | np.integer):
-        return np.array([_position(int(key), size, axis, what)]), True
+        return Picked(np.array([_position(int(key), size, axis, what)]), dropped=True)
     if isinstance(key, slice):
         for part in (key.start, key.stop, key.step):
             if part is not None and not isinstance(part, int | np.integer):
@@ -78,14 +99,14 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np
                 raise DeclarationError(
                     f"{what}: the slice bound {bound} lies outside axis `{axis}`, which has {size} points."
                 )
-        return np.arange(size)[key], False
+        return Picked(np.arange(size)[key])
     array = _as_array(key)
     if array.dtype == bool and array.ndim == 1:
         if array.size != size:
             raise DeclarationError(f"{what}: the mask on axis `{axis}` has {array.size} entries; it needs {size}.")
-        return np.flatnonzero(array), False
+        return Picked(np.flatnonzero(array))
     if array.ndim == 1 and (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
-        return np.array([_position(int(k), size, axis, what) for k in array], int), False
+        return Picked(np.array([_position(int(k), size, axis, what) for k in array], int), listed=True)
     raise DeclarationError(
         f"{what}: {' '.join(repr(key).split())} is no key for axis `{axis}`; give an integer, a slice, a list of "
         f"integers "
@@ -106,8 +127,8 @@ def _position(key: int, size: int, axis: str, what: str) -> int:
     return key % size
 
 
-def resolve_coordinate_key(layout: Layout, axis: str, key: Any, what: str) -> tuple[np.ndarray, bool]:
-    """Positions that a coordinate, a slice of coordinates (both ends included) or a list of them picks on one axis."""
+def resolve_coordinate_key(layout: Layout, axis: str, key: Any, what: str) -> Picked:
+    """What a coordinate, a slice of coordinates (both ends included) or a list of them picks on one axis."""
     owner = layout.grid.axes[axis]
     place = () if axis == layout.grid.time_name else (axis in layout.faces,)
     try:
@@ -115,9 +136,9 @@ def resolve_coordinate_key(layout: Layout, axis: str, key: Any, what: str) -> tu
             if key.step is not None:
                 raise DeclarationError(f"A slice of coordinates has no step, got {key.step!r}. Leave it out.")
             start, stop = owner.indices_between(key.start, key.stop, *place)
-            return np.arange(start, stop), False
+            return Picked(np.arange(start, stop))
         if np.ndim(key) == 0:
-            return np.array([owner.index_of(key, *place)]), True
-        return np.array([owner.index_of(value, *place) for value in _as_array(key)], int), False
+            return Picked(np.array([owner.index_of(key, *place)]), dropped=True)
+        return Picked(np.array([owner.index_of(value, *place) for value in _as_array(key)], int), listed=True)
     except DeclarationError as error:
         raise DeclarationError(f"{what}, axis `{axis}`: {error}") from None

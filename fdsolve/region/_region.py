@@ -63,7 +63,7 @@ class Index(AbstractRegion):
         """The positions picked on each axis."""
         by_axis = _by_axis(layout, self.key, what)
         found = [resolve_axis_key(layout, name, by_axis.get(name, slice(None)), what) for name in layout.names]
-        return Selection(layout, tuple(p for p, _ in found), tuple(gone for _, gone in found))
+        return Selection.of(layout, found)
 
     def resolve(self, layout: Layout, what: str) -> Terms:
         selection = self.select(layout, what)
@@ -93,7 +93,7 @@ class Coordinates(AbstractRegion):
             else resolve_axis_key(layout, name, slice(None), what)
             for name in layout.names
         ]
-        return Selection(layout, tuple(p for p, _ in found), tuple(gone for _, gone in found))
+        return Selection.of(layout, found)
 
     def resolve(self, layout: Layout, what: str) -> Terms:
         selection = self.select(layout, what)
