@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import FdsolveError, PlanningError
-from ._registry import Kernel
+from ._registry import Kernel, describe_error
 
 ROUNDS = 7
 SAMPLE_SECONDS = 2e-3
@@ -55,7 +55,7 @@ def measure(call: Any, candidates: Sequence[Kernel], make_operands: Callable[[],
                 compiled = jax.jit(partial(kernel, call))
                 found = jax.block_until_ready(compiled(*operands))
             except Exception as error:
-                refused.append((kernel.backend, f"failed to build: {type(error).__name__}: {first_line(error)}"))
+                refused.append((kernel.backend, f"failed to build: {describe_error(error)}"))
                 continue
             if (why := difference(found, expected)) is not None:
                 refused.append((kernel.backend, f"wrong: {why}"))
@@ -97,12 +97,6 @@ def fingerprint(kernels: Sequence[Kernel]) -> str:
     return ", ".join(sorted(f"{one.backend} {_digest(one)}" for one in kernels))
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else ""
-
-
 def _digest(kernel: Kernel) -> str:
     code = getattr(kernel.function, "__code__", None)
     seen = (code.co_code, code.co_names, [c for c in code.co_consts if not hasattr(c, "co_code")]) if code else kernel
@@ -116,7 +110,7 @@ def _run(kernel: Kernel, call: Any, operands: Sequence[Any]) -> Any:
         raise
     except Exception as error:
         raise PlanningError(
-            f"The judge `{kernel.backend}` of `{call.operation}` failed: {type(error).__name__}: {first_line(error)}"
+            f"The judge `{kernel.backend}` of `{call.operation}` failed: {describe_error(error)}"
         ) from error
 
 

@@ -1,5 +1,6 @@
 """The registry: kernels by operation and name, what each serves, and where."""
 
+import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 
-from ..errors import DeclarationError
+from ..errors import DeclarationError, FdsolveError, FdsolveWarning
 from ._linear_map import linear_map
 
 PLATFORMS = ("cpu", "gpu")
@@ -65,9 +66,16 @@ class Kernel:
         here = platform_of(call)
         if here not in self.platforms:
             return f"runs on {' and '.join(self.platforms)}, and this is {here}"
-        answer = self.serves(call) if self.serves is not None else None
-        if answer is None or answer is True:
-            return None
+        try:
+            answer = self.serves(call) if self.serves is not None else None
+            if answer is None or answer is True:
+                self.rank(call)
+                return None
+        except FdsolveError:
+            raise
+        except Exception as error:  # a fault of one kernel takes no other with it
+            answer = f"its serves= or priority= raised {describe_error(error)}"
+            warnings.warn(f"T{self.title[1:]} is passed over: {answer}", FdsolveWarning, stacklevel=2)
         return answer if isinstance(answer, str) else "does not serve this call"
 
     @property
@@ -248,3 +256,14 @@ def _with_rules(kernel: Kernel, call: Any) -> Callable[..., Any]:
 
     run.defjvp(rule)
     return run
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else ""
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {first_line(error)}"

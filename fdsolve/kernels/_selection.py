@@ -14,8 +14,8 @@ import jax
 
 from ..errors import FdsolveError, FdsolveWarning, PlanningError
 from . import _cache
-from ._autotune import Measured, fingerprint, first_line, measure
-from ._registry import Kernel, available, get, key_of, operations, platform_of
+from ._autotune import Measured, fingerprint, measure
+from ._registry import Kernel, available, describe_error, first_line, get, key_of, operations, platform_of
 from ._scopes import overlaid, wants_tuning
 
 Operands = Callable[[], Sequence[Any]]
@@ -221,11 +221,6 @@ def note_failure(kernel: Kernel, call: Any, error: Exception) -> None:
         FdsolveWarning,
         stacklevel=3,
     )
-
-
-def describe_error(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def explain(call: Any, explicit: str | Mapping[str, str] = "auto") -> str:

@@ -326,3 +326,18 @@ def test_a_march_is_filed_under_its_structure_and_not_its_numbers():
 
     assert key(0.1) == key(0.2) == key(0.1, num=30) is not None
     assert len({key(0.1), key(0.1, num=40), key(0.1, periodic=True)}) == 3
+
+
+@pytest.mark.parametrize("option", ["serves", "priority"])
+def test_a_kernel_whose_predicate_fails_is_passed_over(option):
+    kernels.register("stencil", backend="tests.faulty", **{option: lambda call: (call.shape, 1)[1][2]})(lambda *_: None)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, 5)))
+    u[...] = lambda u: 0.5 * u["t-1"] + 0.25 * u["t-1", "x-1"] + 0.25 * u["t-1", "x+1"]
+    u[0] = 1.0
+    u[dict(x=[0, -1])] = 0.0
+    said = r"`tests\.faulty` for `stencil` is passed over: its serves= or priority= raised TypeError: 'int' object"
+    for kernel in ("auto", "slices"):
+        with pytest.warns(fd.FdsolveWarning, match=said):
+            assert fd.solve(u, kernel=kernel)["u"].shape == (3, 5)
+    with pytest.warns(fd.FdsolveWarning, match=said), pytest.raises(fd.PlanningError, match="raised TypeError: 'int'"):
+        fd.plan(u, kernel={"stencil": "tests.faulty"})
