@@ -30,7 +30,7 @@ def longest_unrolled(quick: March) -> int:
     where a march is not gone back through so."""
     rooms = rooms_of(quick)
     longest = 0 if rooms is None else min(LONGEST, MOST_PIECES // max(rooms.pieces, 1))
-    return longest if 2 * longest >= LONGEST else 0
+    return longest if 2 * longest > LONGEST else 0
 
 
 def march_block(quick: March, consts: Any, state: Any, level: Any, size: int, near: bool) -> Any:

@@ -10,10 +10,8 @@ from ._checkpointed import plain_march, reversed_march, show_cuts, usual_states
 from ._fit import cut_steps
 from ._peak import count_bytes
 from ._twolevel import show_blocks
-from ._ways import LIGHT, OWN, SHORT
+from ._ways import KEPT, LIGHT, OWN, SHORT
 
-KEPT = 8
-"""States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
 EASY = 2**24
 """Bytes that a CPU sooner keeps than computes again: caches hold little more, and fresh memory is slow."""
 BESIDE = 16
@@ -74,7 +72,7 @@ class Fitted(AbstractRepeated):
             more = show_blocks(count, state_bytes, self.memory // 2) if own else ""
             heavy = (
                 f" and, on a CPU, where `slices` would keep more than {LIGHT} states a step or {self.easy // SHORT} "
-                f"bytes: then it {shown}"
+                f"bytes, or with solves and sweeps more than {self.easy}: then it {shown}"
             )
             return (
                 f"keeps what all {self.total} steps need, which fits, {needs}; none is computed again, but under "

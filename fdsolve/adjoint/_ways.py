@@ -15,6 +15,8 @@ from ._peak import Leaves, bytes_kept, bytes_taken, count_bytes
 from ._storage import AbstractStorage, Device
 from ._twolevel import Nested, cut_blocks, near_lengths, nested
 
+KEPT = 8
+"""States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
 LIGHT = 2
 """States' worth that JAX's derivative of a step may keep, where it is gone back through from states else."""
 OWN = 8
@@ -39,9 +41,9 @@ class Reversal:
     states; otherwise (a march that is repeated) it keeps none, and the reversal begins with computing them. `near`:
     blocks are those that the kernel of `quick` goes back through itself; the states of the cut are all kept between
     them. `unrolled`: the steps of a block stand one after the other in the program. `small`: a run that is alone keeps
-    what its derivative needs, without asking how much that is. `states`: how many may be held, of which blocks take the
-    bytes that their kernel takes; None: as many as the cut says, and blocks whose levels a kernel holds in its cache
-    take none.
+    what its derivative needs, unless that is more than is thought. `states`: how many may be held, of which blocks take
+    the bytes that their kernel takes; None: as many as the cut says, and blocks whose levels a kernel holds in its
+    cache take none.
     """
 
     step: Step
@@ -74,15 +76,15 @@ class Reversal:
 def without_cut(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) -> Leaves | None:
     """The march, of its leaves, such that JAX's own derivative of it keeps little enough; None where there is none."""
     shots, own, by_states = num_shots(), _goes_back_itself(task, moving), rooms_of(task.quick) is not None
-    alone = task.small and shots == 1 and not own
-    if alone and not by_states:
+    alone, size = task.small and shots == 1 and not own, task.state_bytes(leaves)
+    if alone and not by_states and KEPT * task.cut.count * size <= task.rooms[0]:
         return task.run
-    kept, size = bytes_kept(task.run, leaves, moving), task.state_bytes(leaves)
+    kept = bytes_kept(task.run, leaves, moving)
     light = not by_states or kept <= LIGHT * task.cut.count * size
     unrolls = _unrolls(task, leaves, moving)
     little = shots * kept <= task.rooms[0] // (OWN if own else SHORT if unrolls else 1)
     little |= not own and not unrolls and kept <= task.cut.states * size
-    if light and (little or (alone and not unrolls)):
+    if light and (little or (alone and by_states and not unrolls)):
         return task.run
     return None if by_states else _by_nested_blocks(task, leaves, moving)
 

@@ -76,16 +76,18 @@ def _not_solved(plan: Plan, stage: Solve, log: Log, names: str, rules: str) -> s
     nonlinear = isinstance(stage.solver, AbstractNonlinearSolver)
     explain = getattr(stage.linear, "explain", None)
     reason = explain(report) if explain is not None and not nonlinear else ""
+    other = "GMRES" if count <= 1 else "Direct"
+    singular = f"look whether a boundary condition is missing, or take solver=fd.solvers.{other}()"
     advice = (
         "Start nearer (fd.residual(f, guess=...)), go there by steps (fd.solvers.Continuation), or look whether there "
         "is a solution"
         if nonlinear
-        else "The matrix may be singular or indefinite: look whether a boundary condition is missing, or take "
-        "solver=fd.solvers.Direct()"
+        else f"The matrix may be singular or indefinite: {singular}"
     )
     if not np.isfinite(residual) and not np.isfinite(best):
-        advice = "What the equations read is not finite: look whether the march is unstable, and at divisions and roots"
-        reason = ""
+        reads = "hat the equations read is not finite: look whether the march is unstable, and at divisions and roots"
+        in_one = not nonlinear and count <= 1  # a method without iterations says no more of a singular matrix
+        advice, reason = (f"The matrix is singular: {singular}; or w{reads}" if in_one else f"W{reads}"), ""
     return (
         f"The equations for {names} ({rules}) were not solved{_where(plan, log)}: after {count} "
         f"iteration{'s' * (count != 1)} of {stage.solver!r} the relative residual {what}"

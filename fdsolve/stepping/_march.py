@@ -278,7 +278,7 @@ def _pieces_of(structure: Structure, segment: Segment) -> list[Piece]:
 
 def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> Rooms | None:
     """Where new levels of a march by fused slices are written; None where a kernel marches, on other machines than a
-    CPU, and where more than rules at points would be computed again: stages of a stepper, systems, sweeps."""
+    CPU, and where more than rules at points would be computed again: systems, sweeps."""
     kernel, call = march_kernel(structure, segment), _march_call(structure, segment, axes, segment.stop - segment.start)
     served = kernel is not None and kernel.refusal(call) is None
     if served or _level_kernel(structure, segment, axes) is not None or detect_platform() != "cpu":
@@ -287,7 +287,7 @@ def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> 
     simple = all(
         isinstance(stage, Parallel) and stage.piece.operation is None for phase in phases for stage in phase.stages
     )
-    if not simple or any(phase.rates for phase in phases):
+    if not simple or (structure.stepper is not None and structure.stepper.solves):
         return None
     turn, pieces = turn_of(structure, segment), count_pieces(structure, segment)
     if turn == 1:

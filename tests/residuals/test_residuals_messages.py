@@ -97,6 +97,14 @@ def of_a_rate() -> None:
     fd.residual(fd.rate(lambda u: u[...]))
 
 
+def singular_in_one():
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 4.0, 4, cells=True)))
+    u[...] = fd.residual(lambda u: fd.schemes.laplacian(u))
+    u[dict(x=0)] = fd.boundary.Dirichlet(-1.0)
+    u[dict(x=-1)] = fd.boundary.Extrapolate(2)  # u″ = 0 in the last cell, whatever u is
+    fd.solve(u, solver=fd.solvers.Dense())
+
+
 CASES: dict[str, tuple[Any, type[Exception], str]] = {
     "no boundary": (
         no_boundary,
@@ -123,6 +131,12 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
         singular,
         fd.RunError,
         r"were not solved: after 1 iteration of .* relative residual .* may be singular",
+    ),
+    "singular in one": (
+        singular_in_one,
+        fd.RunError,
+        r"after 1 iteration of Dense.*The matrix is singular: look whether a boundary condition is missing, or take "
+        r"solver=fd.solvers.GMRES\(\); or what the equations read is not finite",
     ),
     "no solution": (no_solution, fd.RunError, r"were not solved: after \d+ iterations of Newton.*Start nearer"),
     "at a level": (at_a_level, fd.RunError, r"were not solved at level 3, t = 0.75: after"),
