@@ -149,9 +149,8 @@ def show_jump(kernel: str) -> str:
 
 def plain(step: Step, consts: Any, carry: Any, start: Any, count: int) -> Any:
     """`count` steps, one after the other."""
-    start = jnp.asarray(start)
-    numbers = start + jnp.arange(count, dtype=start.dtype)
-    return lax.scan(lambda c, number: (step(consts, c, number), None), carry, numbers)[0]
+    first = jnp.asarray(start)
+    return lax.fori_loop(0, count, lambda k, held: step(consts, held, first + k.astype(first.dtype)), carry)
 
 
 def split(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:

@@ -388,7 +388,9 @@ def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
     """`count` steps from level `start` on, `turn` of them unrolled."""
     if count == 1:
         return step(carry, start)
-    start = jnp.asarray(start)
-    numbers = jnp.arange(count, dtype=start.dtype)
-    carry, _ = lax.scan(lambda c, k: (step(c, start + k), None), carry, numbers, unroll=min(turn, count))
-    return carry
+    first = jnp.asarray(start)
+
+    def each(k: jax.Array, held: Carry) -> Carry:  # levels are counted: a table of them would grow with the run
+        return step(held, first + k.astype(first.dtype))
+
+    return lax.fori_loop(0, count, each, carry, unroll=min(turn, count))

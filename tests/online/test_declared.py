@@ -213,6 +213,23 @@ def test_memory_does_not_grow_with_the_steps() -> None:
     assert temporary(fd.adjoint.Full(), 1025) > 10 * long
 
 
+@pytest.mark.parametrize("adjoint", [fd.adjoint.Forward(), fd.adjoint.Online("forward")])
+def test_memory_does_not_grow_where_rules_read_the_time(adjoint: Any) -> None:
+    def temporary(steps: int) -> int:
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1e-4 * steps, num=steps + 1), x=fd.Axis(0.0, 1.0, num=20)))
+        u[...] = fd.rate(lambda u, nu: nu * fd.schemes.laplacian(u) - u[...] ** 3)
+        u[0] = lambda x: jnp.sin(3 * x)
+        u[dict(x=0)] = fd.boundary.Dirichlet(lambda t, b: b * jnp.sin(t))
+        u[dict(x=-1)] = fd.boundary.Neumann(0.1)
+
+        def loss(p: Any) -> Any:
+            return half_square(fd.solve(u, nu=p[0], b=p[1], save=fd.final(), adjoint=adjoint)["u"])
+
+        return jax.jit(jax.grad(loss)).lower(jnp.ones(2)).compile().memory_analysis().temp_size_in_bytes
+
+    assert temporary(16) == temporary(1024)
+
+
 def test_streams_forget_update_and_end() -> None:
     stream = fd.online(heat(4), dict(nu=0.2), loss=lambda state, data: data * half_square(state["u"]))
     assert float(stream.gradient["nu"]) == 0
