@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 
 from ..errors import DeclarationError
@@ -23,6 +24,8 @@ def to_float(value: object, what: str) -> float:
         number = _only_number(value, float)
     except (TypeError, ValueError, OverflowError):  # a traced JAX value raises a TypeError too
         message = f"{what} must be one concrete number, got {_short(value)}. Give a plain number."
+        if isinstance(value, jax.core.Tracer):
+            message += " A derivative by a step or a length is one by a factor s in the rules, such as s * dt."
         raise DeclarationError(message) from None
     if not math.isfinite(number):
         raise DeclarationError(f"{what} must be finite, got {number}. Give a plain number.")

@@ -55,7 +55,8 @@ class Inversion:
     def covariance(self, noise: Any = None) -> xr.DataArray:
         """C = σ² (JᵀJ + LᵀL)⁻¹ of the parameters, by the Jacobians J of the data residuals and L of regularisation.
 
-        Dimensions `parameter` and `other`, with coordinates `name` and `index`. `noise` is σ, the standard deviation of
+        Dimensions `parameter` and `other`, with coordinates `name` and `index`, and `units` where parameters have
+        them: an entry is in the product of those of its row and its column. `noise` is σ, the standard deviation of
         the residuals: 1 where they are weighted by 1/σ; by default σ² = ‖r‖²/(n − tr R), estimated from them.
 
         Raises: RunError for a scalar loss, and where the data leave a combination of parameters undetermined.
@@ -121,6 +122,9 @@ class Inversion:
         coords = {}
         for dim, suffix in (("parameter", ""), ("other", "_other")):
             coords[dim], coords[f"name{suffix}"], coords[f"index{suffix}"] = (dim, labels), (dim, names), (dim, index)
+            if any(leaf.units is not None for leaf in leaves):
+                units = np.concatenate([np.full(leaf.value.size, leaf.units or "1") for leaf in leaves])
+                coords[f"units{suffix}"] = (dim, units)
         return xr.DataArray(values, coords, ("parameter", "other"), name)
 
     def __repr__(self) -> str:

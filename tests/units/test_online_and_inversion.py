@@ -95,6 +95,7 @@ def test_an_inversion_finds_a_quantity(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(found.parameters["k"].to(M**2 / S).mantissa, 0.7, rtol=1e-6)
     assert found.to_xarray()["k"].attrs["units"] == "m^2/s" and "k: 0.7 m^2/s" in repr(found)
     assert found.standard_deviation(noise=1.0)["k"].attrs["units"] == "m^2/s"
+    assert found.covariance(noise=1.0).units.values.tolist() == ["m^2/s"]
 
 
 def test_a_result_in_quantities_starts_another_search() -> None:
