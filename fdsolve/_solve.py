@@ -3,8 +3,9 @@
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -115,27 +116,10 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
         made.warn_if_unstable()
         check_logs(made, carry[0].logs, made.structure.first_level)
         _check_initial(made, finite, carry)
+    build = partial(_build, made, chosen, kernel, adjoint)
     if _goes_in_chunks(made, watching, declared["progress"], concrete):
-        while True:
-            used = {"march": "slices", "stencil": "slices", **dict(made.structure.kernels)}
-            problem = {**declared, "kernel": used, "monitors": watching}
-            try:
-                return solve_in_chunks(made, arrays, carry, watching, declared["progress"], problem, kept)
-            except (FdsolveError, FloatingPointError):
-                raise
-            except Exception as error:
-                give_up(chosen, error)
-                made, chosen = _with_kernels(made, kernel, adjoint)
-    while True:
-        try:
-            history, carry, hidden, failed, finite = _finish(made, axes, arrays, carry)
-            break
-        except (FdsolveError, FloatingPointError):
-            raise
-        except Exception as error:  # a kernel does not build: the next one, if it was not asked for
-            _explain_one_way(made, error)
-            give_up(chosen, error)
-            made, chosen = _with_kernels(made, kernel, adjoint)
+        return solve_in_chunks(made, arrays, carry, watching, declared, build, kept)
+    made, (history, carry, hidden, failed, finite) = build(partial(_finish, axes=axes, arrays=arrays, carry=carry))
     last = interiors(made.structure, carry[0])
     if concrete:
         _check_stepper(made, failed)
@@ -144,6 +128,21 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
     reports = dict(zip(solves_of(made.structure), carry[0].logs, strict=True))
     records = {} if concrete or not watching else Unwatched(watching)
     return Solution(made, *make_histories(made, history, last, hidden), carry[1], reports, records)
+
+
+def _build(
+    made: Plan, chosen: tuple[Chosen, ...], kernel: Any, adjoint: Any, work: Callable[[Plan], Any]
+) -> tuple[Plan, Any]:
+    """What `work` gives for the first plan whose kernels build, after that plan."""
+    while True:
+        try:
+            return made, work(made)
+        except (FdsolveError, FloatingPointError):
+            raise
+        except Exception as error:  # a kernel does not build: the next one, if it was not asked for
+            _explain_one_way(made, error)
+            give_up(chosen, error)
+            made, chosen = _with_kernels(made, kernel, adjoint)
 
 
 def _finish(made: Plan, axes: tuple[str, ...], arrays: Arrays, carry: Carry) -> Any:

@@ -131,11 +131,15 @@ DTYPES = {
         "Rule `-1` on u[0]: -1 lies outside what dtype uint8 holds, 0 to 255. Declare the field with a larger dtype.",
         ruled(keep, initial=-1, dtype="uint8"),
     ),
+    "a dtype of few digits": undeclared(
+        "Field `u`: 'bfloat16' is no dtype that fields have; give jnp.float32 or the like.",
+        lambda: field(dtype="bfloat16"),
+    ),
     "no dtype": undeclared(
-        "Field `u`: 'flaot' is no dtype of numbers; give jnp.float32 or the like.", lambda: field(dtype="flaot")
+        "Field `u`: 'flaot' is no dtype that fields have; give jnp.float32 or the like.", lambda: field(dtype="flaot")
     ),
     "strings": undeclared(
-        "Field `u`: <class 'str'> is no dtype of numbers; give jnp.float32 or the like.", lambda: field(dtype=str)
+        "Field `u`: <class 'str'> is no dtype that fields have; give jnp.float32 or the like.", lambda: field(dtype=str)
     ),
     "an array of objects": undeclared(
         f"u[...]: {KIND}; got an array of dtype object, which is no array of numbers.",

@@ -1,6 +1,7 @@
 """What is said of declarations and calls that make no problem: coverage, cycles, boundaries, fields, options, "
 "results."""
 
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -68,6 +69,13 @@ FIELDS = {
     "named like a spacing": undeclared(
         "Field `dx`: the name is that of an axis or its spacing; choose another.", lambda: field(name="dx")
     ),
+    **{
+        f"named like {what}": undeclared(
+            f"Field `{name}`: Datasets of this grid have a coordinate or dimension of that name; choose another.",
+            partial(field, name=name),
+        )
+        for what, name in (("faces", "x_face"), ("bounds", "x_bnds"), ("the description of the grid", "grid_topology"))
+    },
     "at an unknown axis": undeclared(
         "Field `u`: `at=` names the axis `z`; the space axes of the grid are x.", lambda: field(at=dict(z="face"))
     ),

@@ -125,7 +125,7 @@ READS = {
         ruled(lambda u: u["t-1", "x+7"], grid=nodes(periodic=True)),
     ),
     "beyond a near wall": unplanned(
-        "`Neumann(0.0)` on u[dict(x=0)]: rules read 6 points beyond the wall of axis `x`, which has only 6 points to "
+        "`Neumann(0.0)` on u[dict(x=0)]: rules read 6 points beyond the wall of axis `x`, which has only 5 to "
         "mirror. Give the axis more points.",
         with_line(dict(x=0), fd.boundary.Neumann(0.0), fd.rate(lambda u: u["x-6"])),
     ),

@@ -137,7 +137,7 @@ class ExactContext(AbstractContext):
     def read_weight(self, axis: str, derivative: int, offsets: tuple[float, ...], index: int, shift: Shift) -> Any:
         raise self._refused()
 
-    def read_measure(self, axis: str, name: str, shift: Shift) -> Any:
+    def read_measure(self, axis: str, name: str, shift: Shift, view: AbstractView | None = None) -> Any:
         raise self._refused()
 
     def read_derived(self, derived: Any, shift: Shift) -> jax.Array:

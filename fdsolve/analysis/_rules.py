@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 from ..boundary import AntiPeriodic, Antisymmetric, Dirichlet, Extrapolate, Neumann, Periodic, Robin, Symmetric
 from ..errors import PlanningError
 from ..field import AbstractBoundary, Assignment, Rate, describe_rule, normal
-from ..grid import Grid
+from ..grid import Grid, scaling_axes
 from ..region import Layout, Place
 from ..stencil import pick_component, take_value
 from ..views import Exact
@@ -206,8 +207,9 @@ def _plain(target: Target, name: str, one: Assignment, label: str) -> Any:
 
 
 def _slope(target: Target, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """∂(exact)/∂n along the outward normal."""
-    parts = [target.world.derivative(target.world.field(name), axis) for axis in target.grid.space]
+    """∂(exact)/∂n along the outward normal, 1/h ∂(exact)/∂q across an angle."""
+    exact, world = target.world.field(name), target.world
+    parts = [_by_length(target, world.derivative(exact, axis), axis) for axis in target.grid.space]
 
     def slope(given: Mapping[str, Any]) -> Any:
         point = _point(target, given)
@@ -215,6 +217,11 @@ def _slope(target: Target, name: str) -> Callable[[Mapping[str, Any]], Any]:
         return sum(found[1:], found[0])
 
     return slope
+
+
+def _by_length(target: Target, slope: Exact, axis: str) -> Exact:
+    inverse = [target.world.measure(other, "inverse scale") for other in scaling_axes(target.grid.axes, axis)]
+    return lambda point: prod([one(point) for one in inverse], start=slope(point))
 
 
 def _wall(target: Target, name: str, one: Assignment, label: str) -> Any:

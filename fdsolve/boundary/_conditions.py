@@ -65,7 +65,7 @@ class Dirichlet(AbstractOrdered):
 
 @dataclass(frozen=True, eq=False)
 class Neumann(AbstractOrdered):
-    """∂u/∂n = g on the wall, n outward.
+    """∂u/∂n = g on the wall, n outward; across an angle (1/h) ∂u/∂q, with the scale factor h along the wall.
 
     The rule below stays in force; ghost values are u₋ₖ = uₖ + 2kΔx g on a node wall and u₋ₖ = uₖ₋₁ + (2k − 1)Δx g on
     a face wall, second order. A higher `order` p takes them from the polynomial of degree p with that slope through
@@ -85,6 +85,10 @@ class Neumann(AbstractOrdered):
         check_coefficient(self.flux, repr(self))
         object.__setattr__(self, "flux", own(self.flux))
         object.__setattr__(self, "order", check_order(self.order, repr(self)))
+
+    @property
+    def even(self) -> bool:  # type: ignore[override]
+        return self.order == 2 and isinstance(self.flux, int | float) and self.flux == 0
 
     @property
     def sets_value_on_points(self) -> bool:
@@ -110,7 +114,7 @@ class Neumann(AbstractOrdered):
 
 @dataclass(frozen=True, eq=False)
 class Robin(AbstractOrdered):
-    """a·u + b·∂u/∂n = g on the wall, n outward, b ≠ 0.
+    """a·u + b·∂u/∂n = g on the wall, n outward, b ≠ 0; ∂u/∂n as for `Neumann`.
 
     On a node wall u₋ₖ = uₖ + 2kΔx (g − a u₀)/b; on a face wall u and ∂u/∂n are taken from the pair u₋ₖ, uₖ₋₁; both
     of second order. A higher `order` p takes the ghosts from the polynomial of degree p that meets the condition and
@@ -154,7 +158,8 @@ class Robin(AbstractOrdered):
         a, b, g = coefficients
         if self.order > 2:
             points = range(self.stable_order(wall.use, wall.on_point))
-            return through_wall(wall, points, literal(self.a, a), literal(self.b, b), g)
+            slope = literal(self.b, b) if wall.straight else b
+            return through_wall(wall, points, literal(self.a, a), slope, g)
         across = mirror(wall)
         distance = wall.distance(across)
         if wall.on_point:

@@ -19,6 +19,8 @@ class Symmetric(AbstractCondition):
     derivatives of order 4 and more.
     """
 
+    even = True
+
     @property
     def sets_value_on_points(self) -> bool:
         return False

@@ -55,6 +55,15 @@ It ends with 0 if all went well, 1 if a run failed, 2 if what was asked for cann
 """
 
 
+class Once(argparse.Action):
+    """An option that is given once: the value of a second one would take the place of the first without a word."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "it is given twice; give it once")
+        setattr(namespace, self.dest, values)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns 0, 1 (a run failed) or 2 (wrong arguments, or a problem file that does not fit)."""
     try:
@@ -108,13 +117,12 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     one = _add(commands, "run", run, "solve a problem file; save it, draw it", _RUN)
     _add_problem(one)
-    one.add_argument("--save", metavar="PATH", type=Path, help="write all saved states: .nc or .zarr")
-    one.add_argument("--plot", metavar="PATH", type=Path, help="draw a picture: .png, .pdf, .svg or .jpg")
-    one.add_argument(
-        "--animate", metavar="PATH", type=Path, help="make a film: .gif, or .mp4 where ffmpeg is installed"
-    )
-    one.add_argument("--field", metavar="NAME,…", help="the field to draw, or several (default: all)")
-    one.add_argument("--time", metavar="T,…", help="the times to draw (default: a choice)")
+    path: Any = dict(metavar="PATH", type=Path, action=Once)
+    one.add_argument("--save", **path, help="write all saved states: .nc or .zarr")
+    one.add_argument("--plot", **path, help="draw a picture: .png, .pdf, .svg or .jpg")
+    one.add_argument("--animate", **path, help="make a film: .gif, or .mp4 where ffmpeg is installed")
+    one.add_argument("--field", metavar="NAME,…", action=Once, help="the field to draw, or several (default: all)")
+    one.add_argument("--time", metavar="T,…", action=Once, help="the times to draw (default: a choice)")
     one.add_argument("--kind", choices=list(KINDS), help="the kind of picture (default: by the number of dimensions)")
     one.add_argument("--fps", type=_rate, default=12.0, help="frames of the film a second (12)")
     one.add_argument("--progress", action="store_true", help="show a bar while it runs")

@@ -42,13 +42,15 @@ class AbstractWall(ABC):
     """One ghost point and the line of points behind it, as a boundary condition sees them.
 
     `layer` is k ≥ 1. `on_point` says whether the field has a point on the wall. Distances are along the outward normal,
-    in the units of the axis. Points are counted inwards: 0 is the one on the wall, or the one next to it, and −k is
+    in the units of the axis: across an angle in radians, and coefficients whose dimension has a length are told in them
+    (`straight` is false there). Points are counted inwards: 0 is the one on the wall, or the one next to it, and −k is
     the ghost point of layer k.
     """
 
     layer: int
     on_point: bool
     use: Use
+    straight: bool = True
     paired: bool = False
     """Whether a field that has a point on the wall shares its condition: the two are staggered about each other."""
 
@@ -116,6 +118,9 @@ class AbstractCondition(AbstractBoundary):
 
     Its coefficients are evaluated at the wall.
     """
+
+    even: bool = False
+    """Whether the ghost values are the even mirror image of the values within, in all layers: nothing flows through."""
 
     @property
     @abstractmethod

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from keyword import iskeyword
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
@@ -269,6 +268,10 @@ def point(*, interpolation: Any = "linear", **coordinates: Any) -> AbstractRegio
 def _check_field(name: str, grid: Grid, at: Any, units: Any, dtype: Any) -> None:
     if name in {*grid.names, *(f"d{axis}" for axis in grid.names)}:
         raise DeclarationError(f"Field `{name}`: the name is that of an axis or its spacing; choose another.")
+    if name in {"grid_topology", "receiver", "bnds"} or name in _coordinates_of(grid):
+        raise DeclarationError(
+            f"Field `{name}`: Datasets of this grid have a coordinate or dimension of that name; choose another."
+        )
     if not grid.space:
         raise DeclarationError(
             f"Field `{name}`: its grid has no space axis; declare one, for example x=fd.Axis(0, 1, 51)."
@@ -280,11 +283,16 @@ def _check_field(name: str, grid: Grid, at: Any, units: Any, dtype: Any) -> None
     if dtype is None:
         return
     try:
-        numeric = jnp.issubdtype(np.dtype(dtype), jnp.number) or np.dtype(dtype) == bool
+        numeric = np.dtype(dtype).kind in "biufc"  # bfloat16 and the like are of another kind
     except TypeError:
         numeric = False
     if not numeric:
-        raise DeclarationError(f"Field `{name}`: {dtype!r} is no dtype of numbers; give jnp.float32 or the like.")
+        raise DeclarationError(f"Field `{name}`: {dtype!r} is no dtype that fields have; give jnp.float32 or the like.")
+
+
+def _coordinates_of(grid: Grid) -> set[str]:
+    """The names in Datasets that are made of those of the axes: faces, and the bounds of cells."""
+    return {f"{axis}{ending}" for axis in grid.space for ending in ("_face", "_bnds", "_face_bnds")}
 
 
 def _check_place(region: Place, layout: Layout, what: str) -> None:

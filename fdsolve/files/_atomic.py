@@ -4,13 +4,24 @@ import ctypes
 import os
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from ..errors import DeclarationError, RunError
 
 _HERE, _EXCHANGE = -100, 2
 """AT_FDCWD and RENAME_EXCHANGE of Linux."""
+
+
+def to_path(path: Any, owner: str) -> Path:
+    """An absolute path. Raises DeclarationError for what is none."""
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise DeclarationError(f'{owner} takes a path, such as "results/run", got {path!r}.')
+    return Path(os.path.abspath(os.fspath(path)))
 
 
 def beside(path: Path) -> Path:
@@ -24,6 +35,8 @@ def written_beside(path: Path) -> Iterator[Path]:
 
     What was written is on disk before it takes the name. A folder changes places with an old one in one step, where
     the system can do that (Linux); elsewhere the old one is moved aside first, and goes last.
+
+    Raises: RunError for what the file system refuses.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = beside(path)
@@ -39,8 +52,16 @@ def written_beside(path: Path) -> Iterator[Path]:
         else:
             partial.replace(path)
         sync(path.parent)
-    finally:
-        remove(partial)
+    except (OSError, RuntimeError) as error:  # the latter is netCDF4's for a full disk
+        _sweep(partial)
+        raise RunError(
+            f"Writing {path} failed, what was there stays: {type(error).__name__}: {error}. Make room on the disk, or "
+            f"choose another path."
+        ) from error
+    except BaseException:
+        _sweep(partial)
+        raise
+    remove(partial)
 
 
 def replace_file(path: Path, content: bytes, on_disk: bool = False) -> None:
@@ -92,6 +113,15 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _sweep(path: Path) -> None:
+    """Removes what a writer left that failed: its other threads may go on for a moment."""
+    for _ in range(50):
+        remove(path)
+        time.sleep(0.02)
+        if not path.exists():
+            return
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -1,16 +1,16 @@
 """Datasets read from files, lazily."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from ..errors import RunError
+from ._atomic import to_path
 from ._held import METADATA
 from ._join import join_complex
 from ._need import need
-from ._stream import GROWS
+from ._stream import GROWS, RUN
 
 ENGINES = {"netcdf4": ("netCDF4",), "h5netcdf": ("h5netcdf", "h5py")}
 """What xarray calls the libraries that write NetCDF files, and the modules they want, in the order they are tried."""
@@ -40,16 +40,28 @@ def open_dataset(path: Any, *, engine: str | None = None) -> xr.Dataset:
 
     Raises: RunError where nothing that can be read is at `path`, and where a library is missing.
     """
-    place = Path(os.path.abspath(os.fspath(path)))
+    place = to_path(path, "fd.open_dataset")
     # A time in "days" since nothing is a number of days; xarray would make a timedelta of it.
     options: Any = {"decode_timedelta": False}
     if (place / METADATA).is_file() or (place / ".zgroup").is_file():
         need("zarr", "io")
-        return _restored(xr.open_dataset(place, engine="zarr", **options))
+        return _opened(place, "Zarr store", engine="zarr", **options)
     if not place.is_file():
         raise RunError(f"There is no NetCDF file and no Zarr store at {place}.")
     chosen: Any = find_engine(engine)
-    return _restored(xr.open_dataset(place, engine=chosen, **options))
+    return _opened(place, "NetCDF file", engine=chosen, **options)
+
+
+def _opened(place: Path, kind: str, **options: Any) -> xr.Dataset:
+    """What is at a place. Raises RunError where it is something else, or damaged."""
+    try:
+        found = xr.open_dataset(place, **options)
+    except Exception as error:  # each library has its own for a file that is cut short, or none of its kind
+        raise RunError(
+            f"{place} cannot be read as a {kind}: {type(error).__name__}: {error}. It is of another kind, or was not "
+            f"written to its end."
+        ) from error
+    return _restored(found)
 
 
 def _restored(dataset: xr.Dataset) -> xr.Dataset:
@@ -57,6 +69,6 @@ def _restored(dataset: xr.Dataset) -> xr.Dataset:
     joined = join_complex(dataset)
     edges = {one.attrs.get("bounds") for one in joined.variables.values()} & set(joined.data_vars)
     joined = joined.set_coords(sorted(map(str, edges)))
-    joined.attrs = {name: value for name, value in dataset.attrs.items() if name != GROWS}
+    joined.attrs = {name: value for name, value in dataset.attrs.items() if name not in (GROWS, RUN)}
     joined.set_close(dataset.close)
     return joined

@@ -1,7 +1,6 @@
 """Datasets written to a Zarr store while the run that makes them goes on."""
 
 import json
-import os
 import queue
 import threading
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, RunError
-from ._atomic import remove, replace_file, sync_tree, written_beside
+from ._atomic import remove, replace_file, sync_tree, to_path, written_beside
 from ._encoding import encode_times, encoding_of
 from ._held import METADATA, dimension_of, open_held, publish, read_documents, shorten, split_space
 from ._need import need
@@ -23,6 +22,8 @@ MOST_SAVES = 1024
 """Saves in a chunk at most, so that a run of small fields shows its progress."""
 GROWS = "grows_along"
 """The attribute of a store that names the dimension it grows along."""
+RUN = "fdsolve_run"
+"""The attribute of a store that says which run writes it."""
 WAITING = 2
 """How many appended blocks may wait for the disk before `append` waits too."""
 
@@ -43,21 +44,29 @@ class ZarrStream:
         total: how many saves are expected; None where that is not known. It only bounds the chunks.
         dim: the growing dimension; default the one dimension of length 0.
         overwrite: whether a Zarr store that is at `path` goes; what else is there never does.
+        run: a text that says which run writes the store, if `reopen` is to know.
 
     Raises: DeclarationError for a template that does not fit; RunError where something is at `path` already.
     """
 
     def __init__(
-        self, path: Any, template: Any, total: int | None = None, *, dim: str | None = None, overwrite: bool = False
+        self,
+        path: Any,
+        template: Any,
+        total: int | None = None,
+        *,
+        dim: str | None = None,
+        overwrite: bool = False,
+        run: str | None = None,
     ) -> None:
         need("zarr", "io")
-        place, dim = Path(os.path.abspath(os.fspath(path))), _growing(template, dim)
+        place, dim = to_path(path, "A stream"), _growing(template, dim)
         check_place(place, overwrite)
         encoding = encoding_of(template)
         for name, chunk in _chunks(template, dim, total).items():
             encoding[name]["chunks"] = chunk
         with written_beside(place) as partial:
-            marked = template.assign_attrs({GROWS: dim})
+            marked = template.assign_attrs({GROWS: dim, **({RUN: run} if run else {})})
             marked.to_zarr(
                 partial, mode="w", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True
             )
@@ -65,18 +74,23 @@ class ZarrStream:
         self._start(place, dim)
 
     @classmethod
-    def reopen(cls, path: Any, num_saved: int, total: int | None = None) -> "ZarrStream":
+    def reopen(cls, path: Any, num_saved: int, total: int | None = None, *, run: str | None = None) -> "ZarrStream":
         """The store at `path`, cut to its first `num_saved` saves, to append to; its chunks stay as they are, whatever
-        the `total`.
+        the `total`. `run`: the one that must have written it.
 
         Raises: RunError where there is no such store, or fewer saves in it.
         """
         need("zarr", "io")
-        place = Path(os.path.abspath(os.fspath(path)))
+        place = to_path(path, "A stream")
         if not (place / METADATA).is_file():
             raise RunError(f"There is no Zarr store at {place} to go on with. Start the run anew.")
         documents = read_documents(place)
         dim = json.loads(documents[METADATA]).get("attributes", {}).get(GROWS)
+        if run is not None and run_of(place) != run:
+            raise RunError(
+                f"The Zarr store at {place} was written by another run since. Move it away; what the run to go on with "
+                f"had saved is gone: start it anew."
+            )
         if dim is None:
             raise RunError(f"The Zarr store at {place} was not written by a stream: none of its dimensions grows.")
         arrays = open_held(place, documents)
@@ -258,6 +272,13 @@ class ZarrStream:
         self._saved, self._shown = count, self._filled
         if self._filled == self._chunk:
             self._first, self._filled, self._shown = count, 0, 0
+
+
+def run_of(place: Path) -> str | None:
+    """Which run wrote the store at a place; None where none says so, or there is no store."""
+    if not (place / METADATA).is_file():
+        return None
+    return json.loads((place / METADATA).read_bytes()).get("attributes", {}).get(RUN)
 
 
 def _growing(template: Any, dim: str | None) -> str:

@@ -1,6 +1,5 @@
 """Datasets written to NetCDF and Zarr: whole or not at all, and read again bit for bit."""
 
-import os
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -8,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, RunError
-from ._atomic import written_beside
+from ._atomic import to_path, written_beside
 from ._encoding import encoding_of, split_complex
 from ._held import METADATA, publish, read_documents
 from ._need import need
@@ -43,7 +42,7 @@ def to_netcdf(data: Any, path: Any, *, engine: str | None = None, compression: i
     ...         print(back.u.values)
     [1.+2.j 0.+3.j]
     """
-    dataset, place = _dataset_of(data, "fd.to_netcdf"), Path(os.path.abspath(os.fspath(path)))
+    dataset, place = _dataset_of(data, "fd.to_netcdf"), to_path(path, "fd.to_netcdf")
     chosen: Any = find_engine(engine)
     if compression is not None and (isinstance(compression, bool) or compression not in range(1, 10)):
         raise DeclarationError(f"fd.to_netcdf: compression= takes a whole number from 1 to 9, got {compression!r}.")
@@ -67,7 +66,7 @@ def to_zarr(data: Any, path: Any) -> Path:
     Raises: DeclarationError for what is no Dataset; RunError where Zarr is not installed, and where something else
     than a Zarr store is at `path`.
     """
-    dataset, place = _dataset_of(data, "fd.to_zarr"), Path(os.path.abspath(os.fspath(path)))
+    dataset, place = _dataset_of(data, "fd.to_zarr"), to_path(path, "fd.to_zarr")
     need("zarr", "io")
     if place.exists() and not (place / METADATA).is_file() and not (place.is_dir() and not any(place.iterdir())):
         raise RunError(f"There is something else than a Zarr store at {place}. Remove it, or choose another path.")

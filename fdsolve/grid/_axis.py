@@ -246,13 +246,15 @@ class Axis:
         around = self.positions(face, start - 1, stop + 1)
         return (around[2:] - around[:-2]) / 2
 
-    def measure(self, name: str, face: bool, start: int, stop: int) -> Float64[np.ndarray, " span"]:
+    def measure(
+        self, name: str, face: bool, start: int, stop: int, mirrored: tuple[bool, bool] = (False, False)
+    ) -> Float64[np.ndarray, " span"]:
         """A geometric quantity of a curvilinear axis at faces, or points: see `fdsolve.grid._metric.measure`.
 
         >>> Axis(0.0, 1.0, num=4, cells=True, metric="radius").measure("content", False, 0, 4)
         array([0.03125, 0.09375, 0.15625, 0.21875])
         """
-        return measure(self, name, face, start, stop)
+        return measure(self, name, face, start, stop, mirrored)
 
     def index_of(self, value: Any, face: bool = False) -> int:
         """The index of the point, or face, at the coordinate `value`, matched to 1e-6 of a step.

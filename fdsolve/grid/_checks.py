@@ -5,8 +5,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ..units import to_name
@@ -24,7 +24,7 @@ def to_float(value: object, what: str) -> float:
         number = _only_number(value, float)
     except (TypeError, ValueError, OverflowError):  # a traced JAX value raises a TypeError too
         message = f"{what} must be one concrete number, got {_short(value)}. Give a plain number."
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             message += " A derivative by a step or a length is one by a factor s in the rules, such as s * dt."
         raise DeclarationError(message) from None
     if not math.isfinite(number):

@@ -223,18 +223,46 @@ def _is_meridian(axis: Any) -> bool:
     return _is_pole(axis, False) and _is_pole(axis, True) and bool(np.allclose(mirrored, axis.points))
 
 
-def measure(axis: Any, name: str, face: bool, start: int, stop: int) -> Float64[np.ndarray, " span"]:
+def measure(
+    axis: Any, name: str, face: bool, start: int, stop: int, mirrored: tuple[bool, bool] = (False, False)
+) -> Float64[np.ndarray, " span"]:
     """A geometric quantity at the faces, or points, of index start … stop − 1 of an axis, in units of the axis.
 
     With f the axis' part of the Jacobian and s what it multiplies the scale factors of other axes by, both continued
-    beyond a pole by their formula:
+    beyond walls and poles by their formula:
 
-    - "area": |f|, 0 at a pole; "content": ∫|f| dq over the cell around a place, between the places half a step away;
+    - "area below", "area above": |f| half a step away, where the cell around a place ends, 0 at a pole;
+    - "content": ∫|f| dq over that cell;
     - "density", "slope": f and f′/f; "limit", "pole": the dimension at a pole, elsewhere 1 and 0;
     - "scale": s; 1/x of these, 0 where x is 0: "inverse density", "inverse scale", "inverse square scale";
     - "transverse 1", "transverse 2": |f|/|s|ᵏ times the cell's width over its content, for flux forms along other axes.
+
+    Beyond an end that is `mirrored`, lower or upper, cells are the mirror images of those within: all but "density",
+    "inverse density" and "scale", which operators at points within read there.
     """
+    halves = 2 * np.arange(start, stop) + axis.shift(face)
+    below, above = ((halves < 0) & mirrored[0], (halves > axis.num_halves) & mirrored[1])
+    image = (below | above) & (name not in _CONTINUED)
+    inside = np.where(image, np.where(below, -halves, 2 * axis.num_halves - halves), halves)
+    index = (inside - axis.shift(face)) // 2
+    if not image.any():
+        return _continued(axis, name, face, start, stop)
+    low, high = int(index.min()), int(index.max()) + 1
+    partner, sign = _IMAGES.get(name, (name, 1))
+    own, other = (_continued(axis, one, face, low, high)[index - low] for one in (name, partner))
+    return np.where(image, sign * other, own)
+
+
+def _continued(axis: Any, name: str, face: bool, start: int, stop: int) -> Float64[np.ndarray, " span"]:
     return _MEASURES[name](axis, METRICS[axis.metric], axis.positions(face, start, stop), (face, start, stop))
+
+
+def _area(above: bool) -> Callable[..., Float64[np.ndarray, " span"]]:
+    def of(axis: Any, metric: Metric, _: Any, span: tuple[bool, int, int]) -> Float64[np.ndarray, " span"]:
+        ends = half_way(axis, *span)
+        return np.abs(metric.signed(ends[1:] if above else ends[:-1]))
+
+    return of
 
 
 def _content(axis: Any, metric: Metric, _: Any, span: tuple[bool, int, int]) -> Float64[np.ndarray, " span"]:
@@ -265,7 +293,8 @@ def _slope(axis: Any, metric: Metric, here: Float64[np.ndarray, " n"], span: Any
 
 
 _MEASURES: Mapping[str, Callable[..., Float64[np.ndarray, " span"]]] = {
-    "area": lambda axis, metric, here, span: np.abs(metric.signed(here)),
+    "area below": _area(False),
+    "area above": _area(True),
     "content": _content,
     "density": lambda axis, metric, here, span: metric.signed(here),
     "inverse density": lambda axis, metric, here, span: _inverse(metric.signed(here)),
@@ -278,6 +307,10 @@ _MEASURES: Mapping[str, Callable[..., Float64[np.ndarray, " span"]]] = {
     "transverse 1": _transverse(1),
     "transverse 2": _transverse(2),
 }
+
+_CONTINUED = ("density", "inverse density", "scale")
+_IMAGES = {"area below": ("area above", 1), "area above": ("area below", 1), "slope": ("slope", -1)}
+"""What a quantity is a mirror image of, and with which sign, where that is not the quantity itself."""
 
 
 def half_way(axis: Any, face: bool, start: int, stop: int) -> Float64[np.ndarray, " around"]:

@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from ..errors import DeclarationError
 from ..grid import Axis, Grid, in_axis_units
-from ..planning import Plan
+from ..planning import Plan, check_sign
 from ..solution import Solution
 
 ON_POINT = 1e-6
@@ -22,9 +22,9 @@ ON_POINT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Along:
-    """One dimension of a solution's array: the coordinates of its points; `period` closes it; `counted` ones are
-    numbers of receivers, which lie nowhere between. `ends` are how far it is known: to walls beyond the middles of
-    cells."""
+    """One dimension of a solution's array: the coordinates of its points; `period` closes it, where values repeat with
+    a `sign`; `counted` ones are numbers of receivers, which lie nowhere between. `ends` are how far it is known: to
+    walls beyond the middles of cells."""
 
     name: str
     points: np.ndarray
@@ -34,16 +34,19 @@ class Along:
     step: float = 1.0
     """How far apart points lie where there is one."""
     on_faces: bool = False
+    sign: int = 1
 
     def locate(
         self, values: np.ndarray, what: str, text: Callable[[float], str] = "{:g}".format
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The point below each value, and the share of the one above; `text` writes coordinates in messages.
+        """The point below each value, counted on from period to period, and the share of the one above; `text` writes
+        coordinates in messages.
 
         Between the last point and a wall the last two are extrapolated: a share is negative, or more than 1.
         """
-        points = self.points
+        points, periods = self.points, np.zeros(values.shape, int)
         if self.period is not None:
+            periods = np.floor((values - points[0]) / self.period).astype(int)
             values = points[0] + (values - points[0]) % self.period
             points = np.append(points, points[0] + self.period)
         steps = np.diff(points) if points.size > 1 else np.full(1, self.step)
@@ -65,7 +68,7 @@ class Along:
         left, share = np.where(above, left + 1, left), np.where(above | (np.abs(share) < ON_POINT), 0.0, share)
         if self.counted and share.any():
             raise DeclarationError(f"{what}: receivers are counted 0, 1, …; got {values[share != 0][0]:g}.")
-        return left % self.points.size, share
+        return left + periods * self.points.size, share
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +95,10 @@ class Places:
         nowhere: what lies there may be nan."""
         for sides in product(*((0, 1) if share.any() else (0,) for share in self.shares)):
             index, weight = [], np.ones(1)
-            for side, lower, share, size in zip(sides, self.lower, self.shares, self.shape, strict=True):
-                index.append((lower + side * (share != 0)) % size)
-                weight = weight * (share if side else 1 - share)
+            for side, lower, share, line in zip(sides, self.lower, self.shares, self.lines, strict=True):
+                period, point = np.divmod(lower + side * (share != 0), line.points.size)
+                index.append(point)
+                weight = weight * (share if side else 1 - share) * np.where(period % 2 == 0, 1, line.sign)
             yield tuple(index), weight
 
     def sample(self, array: jax.Array) -> jax.Array:
@@ -122,14 +126,16 @@ def lines_of(solution: Solution, name: str) -> list[Along]:
     """The dimensions of a field's saved history, with axes of which one point was saved; without those along which a
     mean or the like was."""
     grid = solution.plan.problem.scope.grid
-    faces = solution.plan.problem.scope.layouts[name].faces
+    faces, signs = solution.plan.problem.scope.layouts[name].faces, dict(solution.plan.structure.signs)[name]
     found = [] if grid.time is None else [Along(str(grid.time_name), solution.times, None)]
     for axis, kept in kept_points(solution.plan, name).items():
         owner, face = grid.space_axis(axis), axis in faces
         size = owner.size(face)
         points = owner.positions(face, 0, size)[kept.start : kept.stop : kept.step]
         ends = owner.lower if kept[0] == 0 else points[0], owner.upper if kept[-1] == size - 1 else points[-1]
-        found.append(Along(axis, points, _period(owner, points), False, ends, owner.length / owner.num, face))
+        sign = signs[grid.space.index(axis)]
+        check_sign(sign, axis, name, "Observations reach")
+        found.append(Along(axis, points, _period(owner, points), False, ends, owner.length / owner.num, face, sign))
     return found
 
 

@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ..planning import Array, Piece
 from ..region import Box
 from ..stencil import Operand, ProfileRead, StateRead, Traced, may_share, share
+from ..transforms import along
 from ._affine_pieces import evaluate_parts, split_piece
 from ._level import Level, take_box, vectorise, vectorise_function
 from ._numbers import at_points
@@ -82,7 +84,7 @@ def farthest_first(operands: Sequence[Read]) -> list[Read]:
 
 
 def operate(level: Level, piece: Piece) -> jax.Array:
-    """The result of a piece's operation on the values it reads; beyond periodic ends it repeats."""
+    """The result of a piece's operation on the values it reads; beyond periodic ends it repeats with its signs."""
     assert piece.operation is not None
     (read,) = level.structure.rules[piece.rule].reads
     source, prefix = level.structure.array(read.field), f"{piece.field} "
@@ -91,7 +93,14 @@ def operate(level: Level, piece: Piece) -> jax.Array:
     operands = {name.removeprefix(prefix): array for name, array in wholes.items() if name.startswith(prefix)}
     result = piece.operation.apply(values, operands)
     around = [(-a, b - n) for a, b, n in zip(piece.box.start, piece.box.stop, result.shape, strict=True)]
-    return jnp.pad(result, around, mode="wrap") if any(a or b for a, b in around) else result
+    if not any(a or b for a, b in around):
+        return result
+    result = jnp.pad(result, around, mode="wrap")
+    for axis, (sign, (below, _), size) in enumerate(zip(piece.signs, around, values.shape, strict=True)):
+        if sign == -1:
+            outside = along((np.arange(result.shape[axis]) - below) // size % 2 != 0, axis, result.ndim)
+            result = jnp.where(outside, -result, result)
+    return result
 
 
 def vectorise_guarded(

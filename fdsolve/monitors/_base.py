@@ -23,18 +23,22 @@ march: a hundredth or two of it; less where levels cost more."""
 class Watched:
     """What is static about a watched problem: hashable, so that what monitors measure is compiled once.
 
-    `names`: the declared fields; `faces`: for each, the axes on which it lies on faces.
+    `names`: the declared fields; `faces`: for each, the axes on which it lies on faces; `signs`: for each, those with
+    which it repeats along the axes.
     """
 
     grid: Grid
     names: tuple[str, ...]
     faces: tuple[frozenset[str], ...]
+    signs: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, plan: Plan) -> "Watched":
         """Of a plan."""
         scope, names = plan.problem.scope, plan.problem.names
-        return cls(scope.grid, names, tuple(scope.layouts[name].faces for name in names))
+        signs = dict(plan.structure.signs)
+        faces = tuple(scope.layouts[name].faces for name in names)
+        return cls(scope.grid, names, faces, tuple(signs[name] for name in names))
 
     @property
     def space(self) -> tuple[str, ...]:

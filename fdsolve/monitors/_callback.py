@@ -11,7 +11,8 @@ from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every
 class Callback(AbstractMonitor):
     """Calls `function(look)` on the host at every `every`-th level: `look.fields["u"]`, `look.time`, `look.level`.
 
-    A dict of numbers that it returns is kept in the records; a text or True stops the run, the text as the reason.
+    A dict of numbers that it returns is kept in the records, with nan at the looks that leave one out; a text or True
+    stops the run, the text as the reason; None and False go on, and others are refused. What it raises ends the run.
     """
 
     function: Any

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from ..errors import DeclarationError
+from ..planning import check_sign
 from ..region import Linear, place_window
 from ._base import EVERY, AbstractMonitor, Look, Measured, Watched, to_every, to_fields
 
@@ -30,9 +31,10 @@ class Probe(AbstractMonitor):
         return f"Probe({', '.join(f'{axis}={value:g}' for axis, value in self.place)})"
 
     def check(self, watched: Watched) -> None:
-        to_fields(self.field, watched, "Probe")
-        given = dict(self.place)
-        for axis in watched.space:
+        names, given = to_fields(self.field, watched, "Probe"), dict(self.place)
+        for position, axis in enumerate(watched.space):
+            for name in names:
+                check_sign(watched.signs[watched.names.index(name)][position], axis, name, f"{self.title} reaches")
             owner = watched.grid.space_axis(axis)
             if axis not in given:
                 raise DeclarationError(f"{self.title} gives no coordinate on axis `{axis}`; add {axis}=...")
@@ -48,13 +50,14 @@ class Probe(AbstractMonitor):
     def measure(self, watched: Watched, look: Look) -> Measured:
         found: Measured = {}
         for name in to_fields(self.field, watched, "Probe"):
-            values, faces = look.fields[name], watched.faces[watched.names.index(name)]
+            number = watched.names.index(name)
+            values, faces = look.fields[name], watched.faces[number]
             real = jnp.abs(values).dtype
             given = dict(self.place)
-            for axis in watched.space:
+            for axis, sign in zip(watched.space, watched.signs[number], strict=True):
                 # The first axis left is always the one at hand: those before it are summed away.
                 owner = watched.grid.space_axis(axis)
-                indices, weights = place_window(owner, axis in faces, given[axis], Linear(), real, read=True)
+                indices, weights = place_window(owner, axis in faces, given[axis], Linear(), real, sign, read=True)
                 values = jnp.tensordot(weights.astype(values.dtype), jnp.take(values, indices, axis=0), axes=1)
             found[name] = values
         return found

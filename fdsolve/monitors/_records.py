@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -36,17 +37,16 @@ class Datasets(Mapping[str, xr.Dataset]):
             title, count = monitor.title, 2
             while title in found:
                 title, count = f"{monitor.title} {count}", count + 1
-            found[title] = self._dataset(kept)
+            found[title] = self._dataset(title, kept)
         return found
 
-    def _dataset(self, kept: Kept) -> xr.Dataset:
+    def _dataset(self, title: str, kept: Kept) -> xr.Dataset:
         assert self.grid.time is not None and self.grid.time_name is not None
         levels, along, data = [level for level, _ in kept], self.grid.time_name, {}
-        for name in kept[-1][1]:
-            if name in (along, "level"):
-                continue  # the coordinates tell it
-            values = [measured.get(name, np.nan) for _, measured in kept]
-            data[name] = ((along, *(f"{name}_{k}" for k in range(np.ndim(values[-1])))), np.stack(values))
+        for name in dict.fromkeys(name for _, measured in kept for name in measured):
+            called = f"measured_{name}" if name in (along, "level") else name  # coordinates have these names
+            values = _stacked(f"{title}: `{name}`", [measured.get(name) for _, measured in kept])
+            data[called] = ((along, *(f"{called}_{k}" for k in range(values.ndim - 1))), values)
         return xr.Dataset(data, {along: np.asarray(self.grid.time.points)[levels], "level": (along, levels)})
 
     def __getitem__(self, title: str) -> xr.Dataset:
@@ -60,6 +60,19 @@ class Datasets(Mapping[str, xr.Dataset]):
 
     def __repr__(self) -> str:
         return repr(self._datasets)
+
+
+def _stacked(what: str, values: list[np.ndarray | None]) -> np.ndarray:
+    """The values of all looks; nan at those where there is none. Raises RunError where shapes differ."""
+    found = [one for one in values if one is not None]
+    shapes = list(dict.fromkeys(one.shape for one in found))
+    if len(shapes) > 1:
+        raise RunError(f"{what} has the shapes {shapes[0]} and {shapes[1]}; keep arrays of one shape at every look.")
+    if len(found) == len(values):
+        return np.stack(found)
+    dtype = np.result_type(*found)
+    missing = np.full(shapes[0], np.nan, dtype if jnp.issubdtype(dtype, jnp.inexact) else float)
+    return np.stack([missing if one is None else one for one in values])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from ..errors import DeclarationError
+from ..errors import DeclarationError, RunError
 from ..planning import Plan, Structure
 from ..stepping import State, are_finite, take_declared
 from ._base import AbstractMonitor, Look, Measured, Volumes, Watched
@@ -143,12 +144,13 @@ class Watch:
             last, elapsed = (take_declared(self._plan.structure, before[0]), before[1]) if before else (None, 0.0)
             answer = monitor.listen(Look(fields, last, elapsed, *self._now(level), around, self._parameters))
         if isinstance(answer, Mapping):
-            told = {name: np.asarray(value) for name, value in answer.items()}
+            told = {name: _number(value, name, monitor, level) for name, value in answer.items()}
             measured = kept.pop()[1] if kept and kept[-1][0] == level else {}
             kept.append((level, {**measured, **told}))
-            answer = None
-        if answer is not None and answer is not False:
-            return answer if isinstance(answer, str) else f"{monitor.title} said so"
+        elif isinstance(answer, str):
+            return answer
+        elif _is_true(answer, monitor, level):
+            return f"{monitor.title} said so"
         return monitor.judge(kept[0][1], kept[-1][1]) if kept and kept[-1][0] == level else None
 
     def keep(self) -> tuple[list[Kept], list[Any]]:
@@ -166,6 +168,31 @@ class Watch:
         self._fetch()
         assert self._plan.problem.scope.grid.time is not None
         return Datasets(self._plan.problem.scope.grid, self.monitors, tuple(self.records))
+
+
+def _is_true(answer: Any, monitor: AbstractMonitor, level: int) -> bool:
+    """Whether what a monitor answered is True, also as one of NumPy or JAX. Raises RunError for what is no answer."""
+    if answer is None or isinstance(answer, bool):
+        return answer is True
+    if isinstance(answer, np.bool_ | np.ndarray | jax.Array) and answer.dtype == bool and answer.ndim == 0:
+        return bool(answer)
+    raise RunError(
+        f"{monitor.title} gave {answer!r} at level {level}; give None or False to go on, True or a text to stop, or a "
+        f"dict of numbers to keep."
+    )
+
+
+def _number(value: Any, name: Any, monitor: AbstractMonitor, level: int) -> np.ndarray:
+    """A number, or an array of them, to keep. Raises RunError for others."""
+    found = np.asarray(value)
+    if not isinstance(name, str) or not (
+        np.issubdtype(found.dtype, np.bool_) or jnp.issubdtype(found.dtype, jnp.number)
+    ):
+        raise RunError(
+            f"{monitor.title} gave {{{name!r}: {value!r}}} at level {level}; a dict holds numbers or arrays of numbers "
+            f"by names that are strings."
+        )
+    return found
 
 
 def check_monitors(monitors: Any) -> tuple[AbstractMonitor, ...]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError
@@ -89,8 +91,13 @@ def animate(
     ffmpeg on the path, else that of imageio-ffmpeg: pip install 'fdsolve[film]'); `fps`, frames a second; `most`, how
     many frames at most, evenly chosen; `dpi`.
 
-    Raises DeclarationError for another ending, without ffmpeg, and where there are fewer than two times.
+    Raises DeclarationError for another ending, without ffmpeg, for fewer than two frames and where there are fewer than
+    two times.
     """
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2:
+        raise DeclarationError(f"animate: most= is a whole number of frames of at least 2, got {most!r}.")
+    if not isinstance(path, str | PathLike):
+        raise DeclarationError(f'animate takes a path such as "run.gif", got {path!r}.')
     chosen, request = _request(data, field, None, kind, at, part, None, cmap, limits, moving=True)
     levels = min(shown.levels for shown in request.fields)
     if levels < 2:
@@ -100,7 +107,7 @@ def animate(
         )
     with style():
         drawn = KINDS[chosen].draw(request)
-        return write_film(drawn, pick_evenly(levels, most), Path(path), fps, dpi)
+        return write_film(drawn, pick_evenly(levels, int(most)), Path(path), fps, dpi)
 
 
 def _request(

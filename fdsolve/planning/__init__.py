@@ -43,6 +43,7 @@ from ._save import at as at
 from ._save import every as every
 from ._save import final as final
 from ._save import stream as stream
+from ._seams import check_sign as check_sign
 from ._stability import Stability as Stability
 from ._stability import main_pieces as main_pieces
 from ._stability import varies as varies

@@ -9,6 +9,7 @@ from ..errors import PlanningError
 from ..region import Box
 from ..schemes import AbstractStepper, Outline, RateOutline
 from ..stencil import Reader, RuleContext, StateRead, trace
+from ._arcs import in_coordinate
 from ._order import Parallel
 from ._pieces import Piece, RuleBook
 from ._problem import Problem
@@ -79,6 +80,7 @@ def trace_speeds(problem: Problem, book: RuleBook, stepper: AbstractStepper, rat
             function = rules.get(axis, rules.get(""))
             if function is not None:
                 speed = abs(context.call(function) if callable(function) else function)
+                speed = in_coordinate(context, axis, speed, 1)
                 total = total + speed / context.argument(f"d{axis}", _ARGUMENT)
         return total, context.shifted_constants
 
@@ -150,7 +152,7 @@ def _outline(problem: Problem, structure: Structure, of_level: list[int]) -> tup
         reach = _reaches(structure, phase)
         for piece in phase.rates:
             rule = structure.rules[piece.rule]
-            why_not = _why_not_linear(structure, fields, piece)
+            why_not = _why_not_linear(structure, phase, fields, piece)
             reasons[piece.rule] = reasons.get(piece.rule, "") or why_not
             implicit |= {piece.rule} if piece.implicit else set()
             reads = {other for read in rule.reads for other in reach[read.field]} & set(fields)
@@ -195,7 +197,7 @@ def _reaches(structure: Structure, phase: PhaseStructure) -> dict[str, set[str]]
     return {name: found if name in whole else found - {name} for name, found in direct.items()}
 
 
-def _why_not_linear(structure: Structure, fields: list[str], piece: Piece) -> str:
+def _why_not_linear(structure: Structure, phase: PhaseStructure, fields: list[str], piece: Piece) -> str:
     rule, storage = structure.rules[piece.rule], structure.array(piece.field)
     other = next((read.field for read in rule.reads if read.field not in fields), None)
     if not rule.affine:
@@ -206,7 +208,8 @@ def _why_not_linear(structure: Structure, fields: list[str], piece: Piece) -> st
         return f"reads `{other}`, which has no rate"
     if any(not isinstance(o, StateRead) for o in rule.operands) and varies(rule):
         return "has coefficients that vary in space or time"
-    if piece.mask is not None or piece.predicate is not None or piece.box != Box.of_shape(storage.shape):
+    replaced = any(other.field == piece.field and other.replaces for other in phase.rates)
+    if replaced or piece.mask is not None or piece.predicate is not None or piece.box != Box.of_shape(storage.shape):
         return "acts on a part of the points"
     return ""
 
@@ -229,7 +232,13 @@ def _not_periodic(problem: Problem, structure: Structure, rated: list[PhaseStruc
         if not grid.space_axis(axis).uniform:
             return f"axis `{axis}` is stretched"
     for phase in rated:
+        taken = {piece.field for piece in _value_pieces(phase) if piece.predicate is not None}
         for name, boxes in phase.given:
-            if boxes != (Box.of_shape(structure.array(name).shape),):
+            if name in taken or boxes != (Box.of_shape(structure.array(name).shape),):
                 return f"`{name}` has points without a rate"
+    signs = dict(structure.signs)
+    for position, axis in enumerate(grid.space):
+        found = {name: signs[name][position] for phase in rated for name, _ in phase.given}
+        if 0 in found.values() or len(set(found.values())) > 1:
+            return f"{' and '.join(f'`{name}`' for name in found)} repeat with different signs along axis `{axis}`"
     return ""

@@ -23,6 +23,7 @@ from ._poles import BeyondPole
 from ._problem import Problem
 from ._rate_groups import rate_group
 from ._reads import check_parameter_reads, check_reads, show_points
+from ._seams import check_sign, find_signs
 from ._uses import find_uses, inflow_notes
 
 
@@ -54,6 +55,7 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int], s
     `staged` says that the stepper takes the rates where a recursion from the level before holds.
     """
     book, notes = RuleBook(problem), []
+    book.signs.update(find_signs(problem.names, problem.scope.grid, phases))
     book.stretches = find_stretches(problem, phases[of_level[-1]])
     book.paired = find_pairs(problem, book.stretches)
     compiled = [_compile_phase(book, phase) for phase in phases]
@@ -62,6 +64,10 @@ def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int], s
     hidden |= add_memory_pieces(book, phases, compiled, any(one.rates for one in compiled), staged)
     notes += prepare_stretches(book, phases[of_level[-1]])
     halos = _find_halos(problem, book, compiled)
+    for name in problem.names:
+        for axis, sign, *width in zip(problem.scope.grid.space, book.signs[name], *halos[name], strict=True):
+            if any(width):
+                check_sign(sign, axis, name, f"Rules read `{name}`")
     uses = find_uses(book, phases, [[*pieces.values, *pieces.rates] for pieces in compiled])
     for phase, pieces in zip(phases, compiled, strict=True):
         for name in problem.names:

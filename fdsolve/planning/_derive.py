@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import PlanningError
 from ..region import Layout
 from ..stencil import Reader, RuleContext, StateRead, Traced, trace
 from ..views import AbstractOperation
 from ._near import NearWalls
+from ._seams import signs_of_rule, without_sign
 
 Evaluate = Callable[[RuleContext], Any]
 
@@ -71,7 +73,8 @@ class Deriver:
         label = f"{derived.view} of {self.what}"
         book.hidden[name] = Hidden(name, layout, self.owner, label, rule)
         scope.layouts[name], scope.dtypes[name] = layout, np.dtype(bool)
-        scope.dtypes[name] = book.rules[rule(())].dtype
+        traced = book.rules[rule(())]
+        scope.dtypes[name], book.signs[name] = traced.dtype, signs_of_rule(traced, book.signs, len(layout.space))
         return name
 
     def _trace(self, view_number: int, shift: Any, near: NearWalls, rooms: dict[str, int]) -> Traced:
@@ -94,7 +97,11 @@ class Deriver:
         """The hidden field with the result of the operation on the values in `source`."""
         book, scope = self.book, self.book.problem.scope
         operation, zero = derived.operation, (0,) * len(layout.space)
-        name = f"derived {len(book.hidden)}"
+        name, signs = f"derived {len(book.hidden)}", book.signs[source]
+        label = f"{operation} of {book.hidden[source].label}"
+        for position in operation.crosses:
+            if signs[position] == 0:
+                raise PlanningError(f"{label}: {without_sign(layout.space[position])}")
 
         def copy(near: NearWalls) -> int:
             def make() -> Traced:
@@ -105,10 +112,10 @@ class Deriver:
 
             return book.number(("copy", source), make)
 
-        for key, value in operation.operands(scope.grid, layout).items():
+        for key, value in operation.operands(scope.grid, layout, signs).items():
             # Of NumPy: an array of JAX that is made while a rule is traced belongs to the trace.
             book.problem.store.wholes[f"{name} {key}"] = np.asarray(value, scope.real)
-        label = f"{operation} of {book.hidden[source].label}"
         book.hidden[name] = Hidden(name, layout, self.owner, label, copy, operation, source)
         scope.layouts[name], scope.dtypes[name] = layout, scope.dtypes[source]
+        book.signs[name] = operation.signs(signs)
         return name

@@ -132,8 +132,13 @@ def _cut(
             raise DeclarationError(f"save=….sel({axis}=...) comes before other cuts along `{axis}`.")
         value = _to_index(grid.space_axis(axis), axis in layout.faces, value)
     if isinstance(value, slice):
+        if isinstance(value.step, int | np.integer) and value.step < 1:
+            raise DeclarationError(
+                f"save=….{kind}({axis}={value}) goes by steps of {value.step}; take 1 or more, and turn axes round "
+                f"afterwards."
+            )
         start, stop, step = value.indices(size)
-        if step < 1 or stop <= start:
+        if stop <= start:
             raise DeclarationError(f"save=….{kind}({axis}={value}) of `{name}` keeps no point of {size}.")
         return Cut(axis, start, stop, step)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -9,8 +9,10 @@ import jax
 
 from ..errors import PlanningError
 from ..field import AbstractCondition, AbstractEvolving, AbstractWall, Rate, Use
+from ..grid import scaling_axes
 from ..region import Layout
 from ..stencil import Reader, RuleContext, StateRead, Traced, WholeRead, take_value, trace
+from ._arcs import coefficients_in_coordinate
 from ._phases import FieldPhase, WallSpan
 from ._pieces import RuleBook
 from ._walls import Side
@@ -42,6 +44,7 @@ class GridWall(AbstractWall):
         self.layer, self.use = self.beyond.layer, self.beyond.use
         self.side, self.layout = self.beyond.span.side, self.context.scope.layouts[self.beyond.name]
         self.on_point = self.layout.shift(self._axis_name) == 0
+        self.straight = not scaling_axes(self.context.grid.axes, self._axis_name)
 
     @property
     def _axis_name(self) -> str:
@@ -134,6 +137,7 @@ def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = Fal
         wall = GridWall(RuleContext(scope, layout, reader, what, stage=rate), beyond, what, own_rates)
         wall.paired = (name, side) in book.paired
         with jax.numpy_dtype_promotion("standard"):  # real coefficients and distances meet complex fields
+            coefficients = coefficients_in_coordinate(at_wall, axis, condition, coefficients)
             if rate:
                 assert isinstance(condition, AbstractEvolving)
                 return condition.ghost_rate(wall, *coefficients), at_wall.shifted_constants

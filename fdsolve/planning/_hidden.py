@@ -8,6 +8,7 @@ from ._derive import Hidden
 from ._near import split_near_walls
 from ._phases import Phase
 from ._pieces import Piece, RuleBook
+from ._seams import without_sign
 
 
 def add_hidden_pieces(book: RuleBook, phases: list[Phase], compiled: list[Any]) -> dict[str, Box]:
@@ -57,7 +58,10 @@ def _pieces(book: RuleBook, phase: Phase, hidden: Hidden, box: Box) -> list[Piec
     if hidden.operation is not None:
         _check_box(book, hidden, box)
         number = hidden.rule(())
-        return [Piece(hidden.name, box, number, None, None, "value", False, hidden.label, hidden.operation)]
+        signs = book.signs[hidden.name]
+        return [
+            Piece(hidden.name, box, number, None, None, "value", False, hidden.label, hidden.operation, signs=signs)
+        ]
     away = hidden.rule(())
     if not any(other.source == hidden.name for other in book.hidden.values()):
         return [Piece(hidden.name, box, away, None, None, "value", False, hidden.label)]
@@ -81,6 +85,8 @@ def _check_box(book: RuleBook, hidden: Hidden, box: Box) -> None:
                 f"{hidden.label} is read {beyond} point{'s' * (beyond > 1)} beyond an end of axis `{axis}`; it is "
                 f"known on the grid only. Read it at the point itself, or start the region further in."
             )
+        if beyond > 0 and book.signs[hidden.name][position] == 0:
+            raise PlanningError(f"{hidden.label}: {without_sign(axis)}")
         if beyond > shape[position]:
             raise PlanningError(f"{hidden.label} is read across more than one period of axis `{axis}`.")
 

@@ -11,6 +11,7 @@ from ..errors import PlanningError
 from ..field import AbstractWall, Use
 from ..region import Predicate
 from ..stencil import ProfileRead, RuleContext, take_value
+from ._arcs import coefficients_in_coordinate
 from ._phases import Hole
 
 
@@ -172,4 +173,5 @@ class HoleResolver:
         )  # fmt: skip
         coefficients = [take_value(evaluate(local)) for evaluate in self.evaluators[wall.name, hole.index]]
         with jax.numpy_dtype_promotion("standard"):  # as at the walls of the grid
+            coefficients = coefficients_in_coordinate(local, axis, condition, coefficients)
             return jnp.asarray(condition.ghost(wall, *coefficients))

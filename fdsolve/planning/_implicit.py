@@ -40,7 +40,8 @@ def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> 
     beside = [p for stage in phase.stages if not isinstance(stage, Solve) for p in pieces_of(stage)]
     constrained = [stage for stage in phase.stages if isinstance(stage, Solve)]
     assert structure.facts is not None
-    known = outline_system(structure.facts, rows, beside, structure.rules, scaled=True)
+    over = [piece for piece in phase.rates if piece.field in fields and piece.replaces and piece not in rows]
+    known = outline_system(structure.facts, rows, beside, structure.rules, scaled=True, over=over)
     outline, affine, fixed = known.solved, known.affine, known.fixed
     check_precision(fields, [structure.facts.place(name).dtype for name in fields])
     if constrained:

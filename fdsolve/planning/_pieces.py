@@ -34,6 +34,7 @@ from ._phases import Hole
 from ._pml import Stretch, Stretcher
 from ._pml_memory import Memories
 from ._problem import Problem, to_precision
+from ._seams import Signs, check_sign
 from ._walls import Side
 
 NearHoles = tuple[tuple[str, Hole, str | None], ...]
@@ -50,6 +51,7 @@ class Piece:
     `rule` and `predicate` index the plan's list of traced rules. `role` is "value", "rate", "ghost" or "hole";
     `adds` adds to what stands there; `operation` acts on the rule's values at all points at once. Rates: `group` counts
     the `+=` up to this one, for splitting; `implicit` is as marked. `stretched` pieces stand in absorbing layers.
+    `signs` are those with which an operation's results repeat beyond periodic ends, by axis.
     """
 
     field: str
@@ -64,6 +66,12 @@ class Piece:
     group: int = 0
     implicit: bool = False
     stretched: bool = False
+    signs: Signs = ()
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it takes the place of pieces before it, at points that are told at run time."""
+        return self.predicate is not None and not self.adds
 
 
 class RuleBook:
@@ -82,6 +90,8 @@ class RuleBook:
         self.slopes: dict[int, frozenset[str]] = {}
         self.copies: set[int] = set()
         """The rules that copy ghost points from the other end of a periodic axis."""
+        self.signs: dict[str, Signs] = {}
+        """Those of declared and hidden fields."""
         self._numbers: dict[Any, int] = {}
 
     def number(self, key: Any, make: Callable[[], Traced]) -> int:
@@ -252,12 +262,13 @@ class RuleBook:
         if not isinstance(region, Place):
             return None
         scope, store = self.problem.scope, self.problem.store
-        layout = scope.layouts[name]
+        layout, what = scope.layouts[name], f"{assignment.describe(name)} reaches"
         keys = []
-        for axis in layout.space:
+        for axis, sign in zip(layout.space, self.signs[name], strict=True):
+            check_sign(sign, axis, name, what)
             owner, face = layout.grid.space_axis(axis), axis in layout.faces
             index, share = place_window(
-                owner, face, region.coordinates[axis], region.interpolation, scope.real, read=False
+                owner, face, region.coordinates[axis], region.interpolation, scope.real, sign, read=False
             )
             keys.append((axis, f"place {name} {number} {axis}"))
             spread = jnp.zeros(owner.size(face), scope.real).at[index].add(share)

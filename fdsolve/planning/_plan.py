@@ -156,7 +156,6 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     phases, of_level = make_phases(problem)
     compiled = compile_phases(problem, phases, of_level, staged=stepper is not None and stepper.at_levels)
     rated = list(dict.fromkeys(piece.field for pieces in compiled.phases for piece in pieces.rates))
-    rates = bool(rated)
     speeds = trace_speeds(problem, compiled.book, stepper, rated) if stepper is not None else {}
     check_all_used(problem)
     if problem.units is not None:
@@ -164,7 +163,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     grid = problem.scope.grid
     showing = plan_showing(save, grid, problem.scope.layouts, problem.names)
     save = save.save if isinstance(save, Derived) else save
-    recording, places = plan_receivers(problem, listening)
+    recording, places = plan_receivers(problem, listening, compiled.book.signs)
     save_plan = _plan_levels(problem, save, listening is not None, streamed is not None)
     structure = Structure(
         arrays=_arrays(problem, compiled),
@@ -182,8 +181,9 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         facts=gather_facts(problem, phases[-1]),
         asked=solver,
         showing=showing,
+        signs=tuple((name, compiled.book.signs[name]) for name in problem.names),
     )
-    if rates:
+    if rated:
         structure = bind_stepper(problem, structure, of_level, stepper or RK4(), speeds)
     elif stepper is not None:
         compiled.notes.append(describe_plain(structure, stepper))

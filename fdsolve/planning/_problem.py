@@ -20,6 +20,7 @@ from ._dataarrays import axis_coordinates, faces_named, label_dataarray
 from ._store import Store, check_covers
 from ._units import Units, separate
 from ._value_units import in_declared_units
+from ._walls import even_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,8 @@ def build_problem(
         if name in reserved:
             raise DeclarationError(f"The parameter `{name}` has the name of a field, an axis or a spacing; rename it.")
         specs[name] = _classify(name, value, grid, real, store)
-    scope = Scope(grid, layouts, dtypes, specs, real)
+    even = {name: even_ends(layouts[name], assignments[name]) for name in names}
+    scope = Scope(grid, layouts, dtypes, specs, real, even=even)
     return Problem(tuple(together), assignments, scope, store)
 
 

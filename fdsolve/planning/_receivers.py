@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from ..grid import Time
 from ..region import AbstractInterpolation, Place, check_coordinate, check_inside, place_window, to_interpolation
 from ._problem import Problem
 from ._save import AbstractSave, Every
+from ._seams import Signs, check_sign
 
 _WANTED = (
     "fd.receivers takes a list of places, [fd.point(x=0.3, y=0.1), ...], or coordinates by axis, dict(x=xs, y=0.1)"
@@ -95,7 +97,9 @@ def split_saves(save: Any) -> tuple[AbstractSave | None, Receivers | None]:
     return (grid[0] if grid else None), (listening[0] if listening else None)
 
 
-def plan_receivers(problem: Problem, chosen: Receivers | None) -> tuple[Recording | None, dict[str, Any]]:
+def plan_receivers(
+    problem: Problem, chosen: Receivers | None, signs: Mapping[str, Signs]
+) -> tuple[Recording | None, dict[str, Any]]:
     """What is static about the receivers, and the arrays they need: indices and weights by field and axis."""
     if chosen is None:
         return None, {}
@@ -109,8 +113,9 @@ def plan_receivers(problem: Problem, chosen: Receivers | None) -> tuple[Recordin
                 f"fd.receivers interpolates between points, and `{name}` has dtype {problem.scope.dtypes[name]}. "
                 f"Declare it with dtype=float."
             )
-        for axis in grid.space:
-            index, weights = _windows(problem, name, axis, chosen)
+        for axis, sign in zip(grid.space, signs[name], strict=True):
+            check_sign(sign, axis, name, "fd.receivers reach")
+            index, weights = _windows(problem, name, axis, chosen, sign)
             wholes[index_key(name, axis)], wholes[weight_key(name, axis)] = index, weights
     levels = len(chosen.times(grid.time))
     return Recording(chosen.n, levels, len(chosen.places)), wholes
@@ -126,7 +131,7 @@ def weight_key(name: str, axis: str) -> str:
     return f"receiver weight {name} {axis}"
 
 
-def _windows(problem: Problem, name: str, axis: str, chosen: Receivers) -> tuple[jax.Array, jax.Array]:
+def _windows(problem: Problem, name: str, axis: str, chosen: Receivers, sign: int) -> tuple[jax.Array, jax.Array]:
     layout, scope = problem.scope.layouts[name], problem.scope
     owner, face = layout.grid.space_axis(axis), axis in layout.faces
     groups: dict[AbstractInterpolation, list[int]] = {}
@@ -142,9 +147,8 @@ def _windows(problem: Problem, name: str, axis: str, chosen: Receivers) -> tuple
     found = []
     for chosen_one, numbers in groups.items():
         at = jnp.stack([jnp.asarray(chosen.places[number].coordinates[axis], scope.real) for number in numbers])
-        found.append(
-            jax.vmap(lambda value, one=chosen_one: place_window(owner, face, value, one, scope.real, read=True))(at)
-        )
+        window = partial(place_window, owner, face, interpolation=chosen_one, real=scope.real, sign=sign, read=True)
+        found.append(jax.vmap(window)(at))
     width = max(index.shape[1] for index, _ in found)
     order = np.argsort([number for numbers in groups.values() for number in numbers])
     index, weights = (

@@ -113,7 +113,10 @@ class Store:
             elif kind == "spacing":
                 values = owner.spacings(face, start[0], stop[0])
             elif kind == "measure":
-                values = owner.measure(" ".join(rest[1:] if face else rest), face, start[0], stop[0])
+                ends = [part for part in rest if part.startswith("mirrored-")]
+                measure = " ".join(rest[int(face) + len(ends) :])
+                mirrored = "mirrored-lower" in ends, "mirrored-upper" in ends
+                values = owner.measure(measure, face, start[0], stop[0], mirrored)
             else:
                 derivative, offsets, index = rest[-3:]
                 reach = [float(part) for part in offsets.split(",")]

@@ -10,6 +10,7 @@ from ._derived import Showing
 from ._order import Stage
 from ._pieces import Piece
 from ._receivers import Recording
+from ._seams import Signs
 from ._store import Extent
 from ._systems import Facts
 
@@ -77,7 +78,8 @@ class Structure:
 
     `kernels` names the kernel of an operation where it is not `slices`; `facts` are what systems of equations must
     know, `asked` the solver that was asked for them; `adjoint` says how derivatives of the march are taken (None: as
-    JAX does); `showing` is what is kept of a saved level (None: the fields as they are).
+    JAX does); `showing` is what is kept of a saved level (None: the fields as they are); `signs` are those with which
+    declared fields repeat along each axis.
     """
 
     arrays: tuple[Array, ...]
@@ -97,6 +99,7 @@ class Structure:
     asked: Any = None
     adjoint: Any = None
     showing: Showing | None = None
+    signs: tuple[tuple[str, Signs], ...] = ()
 
     def __hash__(self) -> int:
         # Asked for at every call of a compiled program: counted once.

@@ -86,10 +86,16 @@ class Known:
 
 
 def outline_system(
-    facts: Facts, rows: Sequence[Piece], beside: Sequence[Piece], rules: Sequence[Traced], scaled: bool = False
+    facts: Facts,
+    rows: Sequence[Piece],
+    beside: Sequence[Piece],
+    rules: Sequence[Traced],
+    scaled: bool = False,
+    over: Sequence[Piece] = (),
 ) -> Known:
     """What can be read off the traced rules of a system: `rows` are its equations, `beside` what follows from the
-    unknown values. `scaled` says that the identity is added to the matrix."""
+    unknown values. `scaled` says that the identity is added to the matrix, `over` are rates of other parts that take
+    the place of rows under run-time predicates."""
     pieces, fields = [*rows, *beside], tuple(dict.fromkeys(piece.field for piece in rows))
     defined = {piece.field for piece in pieces}
     wraps = _wraps(facts, fields, pieces, rules)
@@ -105,10 +111,12 @@ def outline_system(
         return older or timed or operand in (WholeRead("t"), WholeRead("passed"))
 
     affine = all(piece.operation is None and is_affine(rules[piece.rule], inner) for piece in pieces)
+    predicates = {piece.predicate for piece in (*pieces, *over) if piece.predicate is not None}
     fixed = affine and not any(
-        weights_depend(rules[piece.rule], inner, moves)
-        or (piece.predicate is not None and any(moves(o) for o in rules[piece.predicate].operands))
-        for piece in pieces
+        [
+            *(weights_depend(rules[piece.rule], inner, moves) for piece in pieces),
+            *(moves(operand) for number in predicates for operand in rules[number].operands),
+        ]
     )
     following = [p for p in beside if p.role == "value" and any(inner(read) for read in rules[p.rule].reads)]
     sides = tuple(
@@ -120,12 +128,14 @@ def outline_system(
         ghosts = [piece for piece in beside if piece.field == fields[0] and piece.role == "ghost"]
         sides = true_sides(sides, facts.place(fields[0]).shape, ghosts, rules, inner, facts.axes)
         mirrors = find_mirrors(fields[0], rows, beside, rules, inner, facts.axes)
+    values = [p for p in beside if p.field in fields and p.role == "value" and p.predicate is not None]
+    masked = next((piece.label for piece in (*values, *over)), "")
     layout = None
     if blocks is not None:
         shapes = tuple(facts.place(name).shape for name in fields)
         layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
     varies = _varies(facts, rows, beside, rules, inner, fields)
-    if not affine or not all(_fills_box(facts, name, rows, sides) for name in fields):
+    if not affine or masked or not all(_fills_box(facts, name, rows, sides) for name in fields):
         varies = (True,) * len(facts.axes)
     floats = all(side.kind != "value" for pair in sides for side in pair) or len(fields) > 1
     outline = SystemOutline(
@@ -139,6 +149,7 @@ def outline_system(
         bool(np.issubdtype(dtype, np.complexfloating)),
         varies,
         mirrors,
+        masked=masked,
     )
     # What an operation on all values does is not known: it may be the sum of their squares.
     known = affine or not np.issubdtype(dtype, np.complexfloating)

@@ -268,6 +268,7 @@ class Checker:
     def _operated(self, name: str, given: Worth) -> Worth:
         """What an operation makes of a unit: it is measured, by doubling its values and by stretching the grid."""
         hidden = [one.compiled.book.hidden[name] for one in (self.own, *self.copies)]
+        signs = self.own.compiled.book.signs[hidden[0].source]
         shape = hidden[0].layout.space_shape
         values = np.random.default_rng(0).uniform(0.5, 1.0, shape)
 
@@ -275,7 +276,7 @@ class Checker:
             one = hidden[copy]
             assert one.operation is not None
             scope = (self.own, *self.copies)[copy].problem.scope
-            known = one.operation.operands(scope.grid, one.layout)
+            known = one.operation.operands(scope.grid, one.layout, signs)
             arrays = {key: jnp.asarray(value, scope.real) for key, value in known.items()}
             return np.asarray(_apply(one.operation, jnp.asarray(values * times, scope.real), arrays))
 
@@ -332,8 +333,6 @@ class Checker:
                         # A value that was assigned stands in the name of its rule.
                         called = "" if name in self.units.extra else f"`{name}` {self.units.shown[name]}: "
                         return called, f"; in {self.units.show(fits)} it would fit"
-        if len(names) == 1 and names[0] not in self.units.extra:
-            return f"`{names[0]}` {self.units.shown[names[0]]}: ", ""
         return "", "; numbers that a rule writes out have no unit, give one that has as a parameter"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import PlanningError
 from ..field import AbstractBoundary, Assignment, Dimension
-from ..grid import Grid
+from ..grid import Grid, scaling_axes
 from ..region import Layout, Points
 from ..units import ONE, Measure, System, Worth, is_quantity, magnitude, measure_of, name_of, scaled
 from ._walls import claim_walls
@@ -116,9 +116,12 @@ def across(assignment: Assignment, layout: Layout) -> tuple[str, ...]:
 
 
 def _length(grid: Grid, axis: str, worths: Mapping[str, Worth]) -> Measure | None:
-    """The unit of the distance along an axis; not known for angles."""
+    """The unit of the distance along an axis: of arcs that of the radius; not known without one."""
     measure = worths[axis].measure
-    return None if grid.space_axis(axis).metric is not None and measure == ONE else measure
+    if grid.space_axis(axis).metric is None or measure != ONE:
+        return measure
+    radii = [other for other in scaling_axes(grid.axes, axis) if worths[other].measure != ONE]
+    return worths[radii[0]].measure if radii else None
 
 
 def _listed(texts: list[str]) -> str:

@@ -1,9 +1,11 @@
 """Which walls a boundary condition acts on: the geometry of its region."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..field import AbstractCondition, Assignment
 from ..region import Box, Layout, Points
 
 
@@ -67,6 +69,27 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
             rest = rest.subtract(Points((face,)))
         inner.extend(rest.parts)
     return Claims(walls, Points(tuple(inner)).merged())
+
+
+def even_ends(layout: Layout, assignments: Sequence[Assignment]) -> frozenset[tuple[str, bool]]:
+    """The ends of curvilinear axes, by axis and whether upper, all along which conditions mirror a field evenly."""
+    shape, even = layout.space_shape, {}
+    if all(layout.grid.space_axis(axis).metric is None for axis in layout.space):
+        return frozenset()
+    for one in assignments:
+        if not isinstance(one.rule, AbstractCondition):
+            continue
+        certain = [term.points for term in one.terms.terms if term.predicate is None]
+        for points in certain:
+            for side, wall in claim_walls(points, layout).walls.items():
+                known = even.get(side, Points())
+                even[side] = known.union(wall) if one.rule.even else known.subtract(wall)
+    found = []
+    for side, points in even.items():
+        at = side.index(shape)
+        if Points.of_box(Box.of_shape(shape).with_range(side.axis, at, at + 1)).subtract(points).empty:
+            found.append((layout.space[side.axis], side.upper))
+    return frozenset(found)
 
 
 def _thin_sides(box: Box, shape: tuple[int, ...]) -> list[Side]:

@@ -175,17 +175,18 @@ def check_inside(
 
 
 def place_window(
-    owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation, real: Any, *, read: bool
+    owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation, real: Any, sign: int = 1, *, read: bool
 ) -> tuple[jax.Array, jax.Array]:
     """Indices and weights, (2 reach,) or fewer on a short axis, of the points around a coordinate, traced or not.
 
-    What is `read` linearly between a wall and the first or last point goes on from there as beside it. A traced place
-    for which `check_inside` would refuse any other has weights that are nan.
+    Across the ends of a periodic axis values repeat with a `sign`. What is `read` linearly between a wall and the first
+    or last point goes on from there as beside it. A traced place for which `check_inside` would refuse any other has
+    weights that are nan.
     """
     at, size, reach = jnp.asarray(value, real), owner.size(face), interpolation.reach
-    beyond = reach if owner.periodic else 0
+    beyond, distance = reach if owner.periodic else 0, at - owner.lower
     if owner.periodic:
-        at = owner.lower + (at - owner.lower) % owner.length
+        at = owner.lower + distance % owner.length
     points = jnp.asarray(owner.positions(face, -beyond, size + beyond), real)
     width = min(2 * reach, points.size)
     left = jnp.searchsorted(points, at, side="right") - 1
@@ -203,7 +204,11 @@ def place_window(
         rounding = 8 * jnp.finfo(points.dtype).eps * jnp.maximum(jnp.abs(low), jnp.abs(high))
         fits = (at >= low - rounding) & (at <= high + rounding) & interpolation.has_room(points, at)
         weights = jnp.where(fits, weights, jnp.nan)
-    return (first - beyond + jnp.arange(width, dtype=first.dtype)) % size, weights
+    places = first - beyond + jnp.arange(width, dtype=first.dtype)
+    if sign == -1:
+        periods = jnp.floor(distance / owner.length).astype(places.dtype) + places // size
+        weights = jnp.where(periods % 2 == 0, weights, -weights)
+    return places % size, weights
 
 
 def place_span(owner: Axis, face: bool, value: Any, interpolation: AbstractInterpolation) -> tuple[int, int]:

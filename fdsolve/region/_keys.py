@@ -56,7 +56,7 @@ class Selection:
         has_time = self.layout.grid.time is not None
         levels = np.zeros(self.layout.num_levels, bool)
         levels[self.positions[0] if has_time else slice(None)] = True
-        space, listed = ((found[1:] if has_time else found) for found in (self.positions, self.listed))
+        space, listed = self.positions[has_time:], self.listed[has_time:]
         shape = self.layout.space_shape
         runs = [
             [(0, 1), (1, 2)] if alone and n == 2 == np.unique(p).size else _runs(p)

@@ -4,6 +4,7 @@ from ._blame import explain_last_level as explain_last_level
 from ._blame import explain_not_finite as explain_not_finite
 from ._drive import Drive as Drive
 from ._drive import Outcome as Outcome
+from ._keeper import RUN as RUN
 from ._keeper import Keeper as Keeper
 from ._keeper import Kept as Kept
 from ._keeper import read_newest as read_newest

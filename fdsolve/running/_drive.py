@@ -10,7 +10,7 @@ import threading
 import time as clock
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -27,7 +27,7 @@ from ..planning import Plan
 from ..solution import check_logs
 from ..stepping import Carry, Ready, keep, march_chunk, shown, steps_a_turn
 from ._keeper import Keeper
-from ._sinks import AbstractSink, Nowhere
+from ._sinks import AbstractSink, levels_kept
 
 CHUNK_SECONDS = 0.25
 FIRST_TURNS = 2
@@ -40,13 +40,14 @@ AHEAD_BYTES = 2**26
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """How a run in chunks ended: the state at `level`; why it stopped before the end; the error to raise, if any, and
-    whether it came from values that are not finite, with the state before them."""
+    whether it came from values that are not finite, with the state before them; whether it was the keyboard."""
 
     carry: Carry
     level: int
     reason: str | None = None
     error: FdsolveError | None = None
     broken: "Broken | None" = None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,21 +92,32 @@ class Drive:
     arrays: Arrays
     ready: Ready
     watch: Watch
-    progress: AbstractProgress
-    sink: AbstractSink
     keeper: Keeper | None = None
     level: int = 0
+    progress: AbstractProgress = field(init=False)
+    sink: AbstractSink = field(init=False)
     _pace: float | None = None
     _seen: set[Any] = field(default_factory=set)
     _clear: float = 0.0
     _landed: float = 0.0
     _interrupted: bool = False
 
-    def run(self, carry: Carry) -> Outcome:
-        """Runs to the last level, or to where it must stop."""
+    def build(self, carry: Carry) -> None:
+        """Compiles the program of each segment, by a chunk of no turns: a kernel that does not build is told before
+        anyone looks and anything is written."""
+        segments = self.plan.structure.segments
+        for segment in segments:
+            at = max(self.level, segment.start - 1)
+            if at + 1 < segment.stop:
+                number, gap, _, keeps = self._choose(at, self._stop(at, segments[-1].stop - 1))
+                self._march(number, gap, keeps, carry, at, 0, False)
+
+    def run(self, carry: Carry, progress: AbstractProgress, sink: AbstractSink) -> Outcome:
+        """Runs to the last level, or to where it must stop; `sink` takes what `levels_kept` names."""
+        self.progress, self.sink = progress, sink
         last = self.plan.structure.segments[-1].stop - 1
         outcome = Outcome(carry, self.level)
-        with self._listening():
+        with self._listening(), closing(progress):
             if self.level == 0:
                 self._save_here(0, carry)
                 look = self.watch.look(0, last, carry[0]) if self.watch.is_due(0, last) else None
@@ -117,7 +129,6 @@ class Drive:
                 outcome = self._land(flight, last)
                 self.progress.show(outcome.level, self._time(outcome.level))
                 flight = ahead
-        self.progress.close()
         return outcome
 
     def _time(self, level: int) -> float:
@@ -127,9 +138,7 @@ class Drive:
 
     def _start(self, carry: Carry, at: int, last: int) -> Flight:
         """Dispatches the next chunk, and the look behind it."""
-        stop = self.watch.next_level(at, last)
-        stop = stop if self.keeper is None else min(stop, self.keeper.next_level(at))
-        number, gap, turns, keeps = self._choose(at, min(stop, last))
+        number, gap, turns, keeps = self._choose(at, self._stop(at, last))
         begun, new = clock.perf_counter(), (number, gap, keeps) not in self._seen
         level, looks = at + gap * turns, self.watch.is_due(at + gap * turns, last)
         after, kept, finite, failed = self._march(number, gap, keeps, carry, at, turns, not looks)
@@ -140,12 +149,17 @@ class Drive:
             self._clear = clock.perf_counter()
         return Flight(number, gap, turns, keeps, carry, at, begun, look, after, kept, finite, failed)
 
+    def _stop(self, at: int, last: int) -> int:
+        """The next level at which someone looks or a checkpoint is due, or the last."""
+        stop = self.watch.next_level(at, last)
+        return stop if self.keeper is None else min(stop, self.keeper.next_level(at))
+
     def _goes_on(self, flight: Flight, last: int) -> bool:
         """Whether the next chunk can be dispatched before this one has landed: nothing that is done in between needs
         or changes the state, nobody who looks can stop the run, and one more state is little memory."""
-        level, saved = flight.level, self.plan.structure.saved_levels
+        level = flight.level
         kept = self.keeper is not None and level % self.keeper.every == 0
-        saves = not (flight.keeps or isinstance(self.sink, Nowhere)) and level in saved
+        saves = not flight.keeps and level in self._saved
         judged = flight.look is not None and self.watch.may_stop(flight.look)
         small = sum(leaf.nbytes for leaf in jax.tree.leaves(flight.before)) <= AHEAD_BYTES
         return level < last and small and not (kept or saves or judged or self._interrupted)
@@ -171,7 +185,7 @@ class Drive:
             return Outcome(after, level, error=error)
         outcome = self._attend(after, level, last, look)
         if outcome.reason is None and self._interrupted and level < last:
-            return Outcome(after, level, "interrupted from the keyboard")
+            return Outcome(after, level, "interrupted from the keyboard", interrupted=True)
         return outcome
 
     def _march(self, number: int, gap: int, keeps: bool, carry: Carry, at: int, turns: int, check: bool = True) -> Any:
@@ -194,10 +208,13 @@ class Drive:
     @cached_property
     def _stride(self) -> int:
         """The levels between two looks, checkpoints or saves, if there are any."""
-        saved = () if isinstance(self.sink, Nowhere) else self.plan.structure.saved_levels
-        gaps = {b - a for a, b in pairwise(saved)}
+        gaps = {b - a for a, b in pairwise(self._saved)}
         kept = [self.keeper.every] if self.keeper is not None else []
         return gcd(*(one.every for one in self.watch.monitors), *kept, *gaps)
+
+    @cached_property
+    def _saved(self) -> tuple[int, ...]:
+        return levels_kept(self.plan)
 
     @property
     def _room(self) -> int:
@@ -209,7 +226,7 @@ class Drive:
         structure = self.plan.structure
         number = next(k for k, one in enumerate(structure.segments) if one.start <= at + 1 < one.stop)
         stop = min(stop, structure.segments[number].stop - 1)
-        saved = () if isinstance(self.sink, Nowhere) else structure.saved_levels
+        saved = self._saved
         place = bisect_right(saved, at)
         coming = saved[place] if place < len(saved) else None
         gap = self._regular(saved, place, at)
@@ -245,7 +262,7 @@ class Drive:
 
     def _save_here(self, level: int, carry: Carry) -> Carry:
         """Saves a level; gives the carry that goes on."""
-        if isinstance(self.sink, Nowhere) or level not in self.plan.structure.saved_levels:
+        if level not in self._saved:
             return carry
         structure = self.plan.structure
         if level == 0:

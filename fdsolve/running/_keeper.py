@@ -3,7 +3,9 @@
 import os
 import pickle
 import shutil
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,20 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import RunError
-from ..files import need, replace_file, sync, sync_tree
+from ..files import need, replace_file, sync, sync_tree, to_path
 from ..stepping import Carry
 
-PROBLEM, PREFIX, KEPT = "problem.pickle", "level-", 2
+PROBLEM, ENDED, PREFIX, KEPT = "problem.pickle", "ended", "level-", 2
+RUN = "run"
+"""The entry of the pickled problem that says which run it is."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A checkpoint: the level, the leaves of the state, how many levels were saved, what monitors kept."""
+    """A checkpoint: the level, the leaves of the state, how many levels were saved, what monitors kept; of which run,
+    as stores are marked (None where they are not)."""
 
     level: int
     leaves: tuple[np.ndarray, ...]
     num_saved: int
     watched: Any
+    run: str | None
 
     def carry(self, like: Carry) -> Carry:
         """The state, in the form of another of the same problem. Raises RunError where it is that of no such."""
@@ -38,25 +44,59 @@ class Kept:
 
 
 class Keeper:
-    """Writes checkpoints of a run into a folder."""
+    """Writes checkpoints of a run into a folder; `run` marks what is written of it elsewhere."""
 
-    def __init__(self, path: str, every: int):
-        self.path, self.every = Path(path), every
+    def __init__(self, path: str, every: int, overwrite: bool = False):
+        self.path, self.every, self.overwrite, self.run = Path(path), every, overwrite, uuid.uuid4().hex
 
     @property
     def store(self) -> str:
         """Where saved levels go."""
         return str(self.path / "saved.zarr")
 
+    def check(self) -> None:
+        """Refuses a folder of something else, or of a run that has not ended."""
+        if self.path.exists() and not self.path.is_dir():
+            raise RunError(f"{self.path} is a file; give fd.Checkpoints the path of a folder.")
+        if self.path.exists() and not (self.path / PROBLEM).exists() and any(self.path.iterdir()):
+            raise RunError(f"{self.path} holds something else than checkpoints; give fd.Checkpoints a new folder.")
+        begun = any(self.path.glob(f"{PREFIX}*")) and not (self.path / ENDED).exists()
+        if begun and not self.overwrite:
+            raise RunError(
+                f"{self.path} holds checkpoints of a run that has not ended. Go on with it by "
+                f"fd.resume({str(self.path)!r}), give fd.Checkpoints another folder, or write overwrite=True, which "
+                f"drops what it saved there."
+            )
+
     def begin(self, problem: Mapping[str, Any]) -> None:
         """A new run: what it is, so that `resume` needs nothing but the folder; what lay there of another goes."""
         cloudpickle = need("cloudpickle", "io")
-        if self.path.exists() and not (self.path / PROBLEM).exists() and any(self.path.iterdir()):
-            raise RunError(f"{self.path} holds something else than checkpoints; give fd.Checkpoints a new folder.")
         for old in [*self.path.glob(f"{PREFIX}*"), self.path / "saved.zarr"]:
             shutil.rmtree(old, ignore_errors=True)
-        self.path.mkdir(parents=True, exist_ok=True)
-        replace_file(self.path / PROBLEM, cloudpickle.dumps(dict(problem)), True)
+        with self._writing("The declaration"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / ENDED).unlink(missing_ok=True)
+            replace_file(self.path / PROBLEM, cloudpickle.dumps({**problem, RUN: self.run}), True)
+
+    def go_on(self) -> None:
+        """The run that was kept goes on."""
+        (self.path / ENDED).unlink(missing_ok=True)
+
+    def end(self) -> None:
+        """The run has ended: another may take the folder."""
+        with self._writing("The end"):
+            replace_file(self.path / ENDED, b"", True)
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[None]:
+        """Tells what the file system refuses as RunError."""
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                f"{what} could not be written to {self.path}: {type(error).__name__}: {error}. Make room on the disk; "
+                f"fd.resume goes on from the newest checkpoint there, if there is one."
+            ) from error
 
     def next_level(self, level: int) -> int:
         """The next level at which a checkpoint is due."""
@@ -64,8 +104,21 @@ class Keeper:
 
     def write(self, level: int, carry: Carry, num_saved: int, watched: Any) -> None:
         """Writes a checkpoint beside the others and gives it its name when it is on disk; the last two stay."""
-        zarr = need("zarr", "io")
         beside, name = self.path / f".writing-{level}", self.path / f"{PREFIX}{level:012d}"
+        try:
+            with self._writing(f"The checkpoint of level {level}"):
+                self._write(beside, level, carry, num_saved, watched)
+                shutil.rmtree(name, ignore_errors=True)
+                os.rename(beside, name)
+                sync(self.path)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        for old in sorted(self.path.glob(f"{PREFIX}*"))[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _write(self, beside: Path, level: int, carry: Carry, num_saved: int, watched: Any) -> None:
+        """A checkpoint at a place where nobody looks for one."""
+        zarr = need("zarr", "io")
         shutil.rmtree(beside, ignore_errors=True)
         leaves = jax.tree.leaves(carry)
         group = zarr.open_group(str(beside), mode="w")
@@ -75,11 +128,17 @@ class Keeper:
         group.attrs.update({"level": level, "num_saved": num_saved, "num_leaves": len(leaves)})
         (beside / "watched.pickle").write_bytes(pickle.dumps(watched))
         sync_tree(beside)
-        shutil.rmtree(name, ignore_errors=True)
-        os.rename(beside, name)
-        sync(self.path)
-        for old in sorted(self.path.glob(f"{PREFIX}*"))[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+
+
+def _read_problem(path: Path) -> Mapping[str, Any]:
+    """The declaration of a run. Raises RunError where it cannot be read."""
+    try:
+        return dict(pickle.loads(path.read_bytes()))
+    except Exception as error:  # a pickle that is cut short or refers to modules that are gone raises anything
+        raise RunError(
+            f"The declaration in {path} cannot be read: {type(error).__name__}: {error}. Modules that it was written "
+            f"with must be there. To begin anew, solve the problem again with another folder for fd.Checkpoints."
+        ) from error
 
 
 def read_newest(path: Any) -> tuple[Mapping[str, Any], Kept | None]:
@@ -87,17 +146,18 @@ def read_newest(path: Any) -> tuple[Mapping[str, Any], Kept | None]:
 
     Raises RunError where there are no checkpoints, or none that can be read.
     """
-    folder, zarr = Path(path), need("zarr", "io")
+    folder, zarr = to_path(path, "fd.resume"), need("zarr", "io")
     if not (folder / PROBLEM).is_file():
         raise RunError(f"{folder} holds no checkpoints; write some with monitors=[fd.Checkpoints({str(path)!r})].")
-    problem = pickle.loads((folder / PROBLEM).read_bytes())
+    problem = _read_problem(folder / PROBLEM)
     written = sorted(folder.glob(f"{PREFIX}*"), reverse=True)
     for name in written:
         try:
             group = zarr.open_group(str(name), mode="r")
             leaves = tuple(np.asarray(group[f"leaf-{k}"][...]) for k in range(group.attrs["num_leaves"]))
             watched = pickle.loads((name / "watched.pickle").read_bytes())
-            return problem, Kept(int(group.attrs["level"]), leaves, int(group.attrs["num_saved"]), watched)
+            level, num_saved = int(group.attrs["level"]), int(group.attrs["num_saved"])
+            return problem, Kept(level, leaves, num_saved, watched, problem.get(RUN))
         except (OSError, KeyError, ValueError, EOFError, pickle.UnpicklingError):  # half gone: the one before
             continue
     if written:

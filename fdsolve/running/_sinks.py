@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..files import ZarrStream
+from ..planning import Plan
 
 Mark = Callable[[str, Any], Any]
 """(field, levels) ↦ the levels with nan inside holes."""
@@ -32,6 +33,11 @@ class AbstractSink(ABC):
     @abstractmethod
     def read(self) -> Mapping[str, Any]:
         """What was taken, by field."""
+
+
+def levels_kept(plan: Plan) -> tuple[int, ...]:
+    """The levels that go to a sink: none where the last alone is wanted."""
+    return () if plan.stream is None and plan.structure.saves_last_only else plan.structure.saved_levels
 
 
 class Nowhere(AbstractSink):
@@ -68,6 +74,7 @@ class Store(AbstractSink):
     """Writes levels to a Zarr store, behind the compute."""
 
     def __init__(self, stream: ZarrStream, times: Any, mark: Mark):
+        """`times`: those of all that will be saved."""
         self.stream, self._times, self._mark = stream, times, mark
 
     @property
@@ -76,7 +83,7 @@ class Store(AbstractSink):
 
     def append(self, levels: Sequence[int], arrays: Mapping[str, Any]) -> None:
         marked = {name: np.asarray(self._mark(name, array)) for name, array in arrays.items()}
-        self.stream.append(np.asarray(self._times)[list(levels)], marked)
+        self.stream.append(self._times[self.num_saved : self.num_saved + len(levels)], marked)
 
     def flush(self) -> None:
         self.stream.flush()

@@ -91,8 +91,17 @@ def _rotation(components: dict[str, AbstractView], first: str, second: str, orde
 
 
 def _part(component: AbstractView, own: str, along: str, order: Any) -> AbstractView:
-    """1/(h_own h_along) ∂(h_own v_own)/∂along; what of h_own does not depend on `along` cancels."""
-    if along in scaling_axes(component.context.grid.axes, own):
-        inner = derivative(Measured(component, along, "scale"), along, order=order)
-        return scaled(Measured(inner, along, "inverse scale"), along, "inverse scale")
-    return scaled(derivative(component, along, order=order), along, "inverse scale")
+    """1/(h_own h_along) ∂(h_own v_own)/∂along; what of h_own does not depend on `along` cancels.
+
+    For order 2 a circulation around a face: what scales one side of it by the other is divided out with its exact area.
+    """
+    grid = component.context.grid
+    if along in scaling_axes(grid.axes, own):
+        component = Measured(component, along, "scale")
+    found = derivative(component, along, order=order)
+    divided = scaling_axes(grid.axes, along) + ((along,) if along in scaling_axes(grid.axes, own) else ())
+    for other in divided:
+        # Of two sides that a radius or colatitude scales by itself alone: the face's area is that of whole cells.
+        whole = order == 2 and other in (own, along) and grid.space_axis(other).metric in ("radius", "colatitude")
+        found = Measured(found, other, "transverse 1" if whole else "inverse scale")
+    return found

@@ -27,9 +27,13 @@ class Compact(AbstractOperation):
     derivative: int
     order: int
 
-    def operands(self, grid: Grid, layout: Layout) -> dict[str, Any]:
+    @property
+    def crosses(self) -> tuple[int, ...]:
+        return (self.position,)
+
+    def operands(self, grid: Grid, layout: Layout, signs: tuple[int, ...]) -> dict[str, Any]:
         owner, face = grid.space_axis(self.axis), self.axis in layout.faces
-        bands, right = compact_matrices(owner, face, self.derivative, self.order)
+        bands, right = compact_matrices(owner, face, self.derivative, self.order, signs[self.position])
         found = {"bands": bands, "right": right}
         if owner.periodic:
             found["corners"] = _corners(bands)
@@ -91,10 +95,13 @@ def compact(view: Any, axis: Any, n: Any = 1, *, order: Any = 4, at: Any = None)
     return operate(move(view, at), Compact(axis, context.grid.space.index(axis), n, order))
 
 
-def compact_matrices(axis: Axis, face: bool, derivative: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+def compact_matrices(
+    axis: Axis, face: bool, derivative: int, order: int, sign: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """The bands (lower, diagonal, upper) of the implicit side, (3, num), and the weights of the other, (num, 9).
 
-    On a periodic axis the first lower and the last upper entry are those of the corners.
+    On a periodic axis the first lower and the last upper entry are those of the corners; values and derivatives
+    repeat there with a `sign`.
     """
     size, reach = axis.size(face), order // 2 - 1
     places = axis.positions(face, -_REACH, size + _REACH)
@@ -107,6 +114,11 @@ def compact_matrices(axis: Axis, face: bool, derivative: int, order: int) -> tup
         for offset, value in zip(implicit, near, strict=True):
             bands[1 + offset, i] = value
         right[i, np.array(explicit) + _REACH] = weights
+    if axis.periodic:
+        bands[0, 0] *= sign
+        bands[2, -1] *= sign
+        place = np.arange(size)[:, None] + np.arange(-_REACH, _REACH + 1)
+        right[(place < 0) | (place >= size)] *= sign
     return bands, right
 
 

@@ -16,6 +16,7 @@ from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, 
 from ._convection import checked_view
 from ._faces import FluxDifference, Memo
 from ._laws import AbstractConservationLaw, AbstractPrimitiveLaw, State, scalar_law
+from ._measured import is_curved
 from ._polynomials import correction_weights
 from ._reconstruction import (
     HALF,
@@ -76,7 +77,8 @@ class Faces:
         left, right = (self._side(schemes, face, side) for side in (1, -1))
         found = self.flux.flux(self.law, self._conserved(left), self._conserved(right), self.number)
         reaches = [0 if scheme is None or scheme.order <= 2 else scheme.reach for scheme in schemes.values()]
-        if min(reaches) < 2 or not self.context.grid.space_axis(self.axis).uniform:
+        uniform = self.context.grid.space_axis(self.axis).uniform and not is_curved(self.state[0], self.axis)
+        if min(reaches) < 2 or not uniform:
             return found
         return self._corrected(found, left, right, face, min(reaches))
 
@@ -245,9 +247,11 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     vacuum and dry beds.
 
     Returns: a view, or a tuple of views in the order of the state. Order at points: that of the reconstruction on
-    uniform axes (1 and 2 for `Upwind(1)` and `TVD`). What leaves one point enters the next. Near walls without ghost
-    values the reconstruction becomes narrower, and at the wall the value comes from within: an outflow. Good values:
-    `HLLC()` with `TVD(mc)` or `WENO5()`, `SSPRK3`, Courant number 0.4. Raises: DeclarationError.
+    uniform axes (1 and 2 for `Upwind(1)` and `TVD`), 2 at most along radii and colatitudes: there, and along angles,
+    fluxes (physical components) cross the exact faces of cells, and laws are those of scalars. What leaves one point
+    enters the next. Near walls without ghost values the reconstruction becomes narrower, and at the wall the value
+    comes from within: an outflow. Good values: `HLLC()` with `TVD(mc)` or `WENO5()`, `SSPRK3`, Courant number 0.4.
+    Raises: DeclarationError.
     """
     views = (state,) if not isinstance(state, tuple | list) else tuple(state)
     views = tuple(move(checked_view(view, "conservation"), at) for view in views)
@@ -295,7 +299,20 @@ def _checked_law(law: Any, views: tuple[AbstractView, ...], context: AbstractCon
             f"ax{'is' if len(space) == 1 else 'es'} conserves {len(names)} quantities ({', '.join(names)}); got "
             f"{len(views)} view{'s' * (len(views) > 1)}."
         )
+    _check_turning(found, context)
     return found
+
+
+def _check_turning(law: AbstractConservationLaw, context: AbstractContext) -> None:
+    """Refuses vectors on curvilinear axes: the terms by which their components turn into each other are no fluxes."""
+    for axis in context.grid.space:
+        metric = context.grid.space_axis(axis).metric
+        if metric is not None and not law.scalars:
+            raise DeclarationError(
+                f"{context.what}: conservation: {type(law).__name__} is not known to be of scalars alone, and axis "
+                f'`{axis}` has the metric "{metric}", along which the components of vectors turn. Use straight axes; '
+                f"in a law of your own whose quantities are scalars, set `scalars = True`."
+            )
 
 
 def _check_choices(law: Any, flux: Any, reconstruction: Any, context: AbstractContext) -> None:

@@ -1,6 +1,6 @@
 """Convection of a quantity by a velocity: ∇·(c u) through fluxes at faces, and c·∇u by upwind differences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import DeclarationError
 from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, exact_part, move
 from ._faces import FluxDifference, at_place, face_velocity, known_sign, pick_upwind
+from ._measured import is_curved, scaled
 from ._onestep import LaxWendroff, OneStepFlux
 from ._reconstruction import TVD, AbstractReconstruction, Upwind, along, reconstruct, times, weighted, widest
 
@@ -43,7 +44,13 @@ class ConvectiveFlux(AbstractView):
             scheme = widest(self.scheme, views, self.axis, face, side)
             if scheme is not None:
                 found[side] = reconstruct(
-                    scheme, self.context, self.axis, face, side, lambda offset: self._read(face, offset), True
+                    scheme,
+                    self.context,
+                    self.axis,
+                    face,
+                    side,
+                    lambda offset: self._read(face, offset),
+                    not is_curved(self.view, self.axis),
                 )
         if not found:  # the read beyond the wall says what is missing
             found[1] = self._read(face, Fraction(1, 2) if sign == -1 else Fraction(-1, 2))
@@ -56,8 +63,8 @@ class ConvectiveFlux(AbstractView):
         return times(at_place(self.velocity, place), value) if self._at_points() else value
 
     def _at_points(self) -> bool:
-        """Whether the velocity lives at the points of the quantity, along this axis."""
-        if not isinstance(self.velocity, AbstractView):
+        """Whether c u is taken at points: where c lives there along this axis, and no pole may turn its sign."""
+        if not isinstance(self.velocity, AbstractView) or is_curved(self.view, self.axis):
             return False
         own = self.velocity.parity(self.axis)
         return own is None or own == self.view.parity(self.axis)
@@ -139,7 +146,8 @@ def convection(velocity: Any, view: Any, *, scheme: Any = None, at: Any = None) 
     points is that of the scheme; where it lives on faces, u is taken at faces, uniform u stays uniform in a flow free
     of divergence, and the order is 2. `scheme`: `Upwind(1 | 3 | 5)`, `TVD(limiter)` (default, van Leer's), `WENO5()`
     and kin, for rates; `LaxWendroff()` and `TVD(limiter)` for plain rules, with `at="t-1"`. `at` reads an older
-    level or another place.
+    level or another place. On curvilinear axes c are physical components, fluxes cross the exact faces of cells, and
+    along radii and colatitudes the order is 2; schemes of the whole time step are for straight axes.
 
     Near walls that supply no ghost values the scheme becomes narrower (the plan notes it); at the wall itself the
     value comes from within, as is right for an outflow. Units: those of c u over length. Raises: DeclarationError.
@@ -153,6 +161,7 @@ def convection(velocity: Any, view: Any, *, scheme: Any = None, at: Any = None) 
     view = move(view, at)
     one_step = _one_step(scheme, view.context, velocities)
     if one_step is not None:
+        _check_straight(velocities, view, scheme)
         fluxes = [OneStepFlux(velocities, view, axis, one_step.limiter) for axis in velocities]
     elif isinstance(scheme, AbstractReconstruction):
         fluxes = [ConvectiveFlux(c, view, axis, scheme) for axis, c in velocities.items()]
@@ -185,21 +194,38 @@ def _one_step(scheme: Any, context: AbstractContext, velocities: Mapping[str, An
     return LaxWendroff(scheme.limiter)
 
 
+def _check_straight(axes: Iterable[str], view: AbstractView, scheme: Any) -> None:
+    for axis in axes:
+        metric = view.context.grid.space_axis(axis).metric
+        if metric is not None:
+            raise DeclarationError(
+                f"{view.context.what}: convection(…, scheme={scheme!r}) in a plain rule takes steps along straight "
+                f'axes, and axis `{axis}` has the metric "{metric}". Write a rate, `fd.rate(lambda u: '
+                f"-convection(…))`, with TVD(limiter), Upwind(3) or WENO5()."
+            )
+
+
 def upwind(velocity: Any, view: Any, *, order: Any = 1, at: Any = None) -> AbstractView:
     """c·∇u by one-sided differences of order 1, 3 or 5, biased against the sign of c at the point.
 
     `u[...] = fd.rate(lambda u, c: -fd.schemes.upwind(c, u, order=3))`
 
-    Arguments: `velocity` as in `convection`, taken at the point (averaged there from faces). Not conservative; uniform
-    u stays uniform. Leading errors for order 1, 3, 5: |c|h u″/2, |c|h³u⁗/12, |c|h⁵∂⁶u/60 (damping). Good values: 1 with
-    `Euler`, 3 or 5 with `SSPRK3` or `RK4`. Near walls without ghost values the order drops.
+    Arguments: `velocity` as in `convection`, taken at the point (averaged there from faces). On curvilinear axes
+    Σ cᵢ/hᵢ ∂u/∂qᵢ. Not conservative; uniform u stays uniform. Leading errors for order 1, 3, 5: |c|h u″/2,
+    |c|h³u⁗/12, |c|h⁵∂⁶u/60 (damping). Good values: 1 with `Euler`, 3 or 5 with `SSPRK3` or `RK4`. Near walls without
+    ghost values the order drops.
     Source: Leonard, Comput. Methods Appl. Mech. Eng. 19 (1979) 59.
     """
     view = checked_view(view, "upwind")
     scheme = Upwind(order)
     velocities = _by_axis(velocity, view, "upwind")
+    view = move(view, at)
     terms = [
-        UpwindDerivative(move(c, at) if isinstance(c, AbstractView) else c, move(view, at), axis, scheme)
+        scaled(
+            UpwindDerivative(move(c, at) if isinstance(c, AbstractView) else c, view, axis, scheme),
+            axis,
+            "inverse scale",
+        )
         for axis, c in velocities.items()
     ]
     return sum(terms[1:], terms[0])

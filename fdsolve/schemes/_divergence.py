@@ -92,10 +92,13 @@ class CellBalance(AbstractView):
 
     def value(self, shift: Shift) -> jax.Array:
         through = []
-        for side in (-1, 1):
+        for side, area in ((-1, "area below"), (1, "area above")):
             face = add_shifts(shift, half(self.context, self.axis, side))
-            through.append(times(self.context.read_measure(self.axis, "area", face), self._at(face)))
-        return times(1 / self.context.read_measure(self.axis, "content", shift), through[1] - through[0])
+            through.append(times(self._measure(area, shift), self._at(face)))
+        return times(1 / self._measure("content", shift), through[1] - through[0])
+
+    def _measure(self, name: str, shift: Shift) -> Any:
+        return self.context.read_measure(self.axis, name, shift, self.flux)
 
     def _at(self, face: Shift) -> Any:
         if differs(self.flux, self.axis, face):

@@ -10,20 +10,60 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift
+from ._divergence import CellBalance
+from ._measured import is_curved, scaled
 from ._reconstruction import HALF, along, times
 from ._values import choose
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FluxDifference(AbstractView):
-    """Σ over axes of (F[+1/2] − F[−1/2])/Δx, with one flux an axis, read at the faces about a point of `view`.
+class FaceDifference(AbstractView):
+    """(F[+1/2] − F[−1/2])/Δx along an axis, of a flux read at the faces about a point."""
 
-    Both neighbours of a face read the same flux, so what leaves one point enters the next.
+    flux: AbstractView
+    axis: str
+
+    @property
+    def context(self) -> AbstractContext:  # type: ignore[override]
+        return self.flux.context
+
+    def value(self, shift: Shift) -> jax.Array:
+        # The two weights differ in sign alone, on stretched axes as well.
+        weight = self.context.read_weight(self.axis, 1, (-0.5, 0.5), 1, shift)
+        lower, upper = (self.flux.value(along(self.context, shift, self.axis, side * HALF)) for side in (-1, 1))
+        return times(weight, upper - lower)
+
+    def exact(self, world: AbstractWorld) -> Exact:
+        return world.derivative(self.flux.exact(world), self.axis)
+
+    def parity(self, axis: str) -> int | None:
+        own = self.flux.parity(axis)
+        return 1 - own if axis == self.axis and own is not None else own
+
+    def __repr__(self) -> str:
+        return f"difference({self.flux}, {self.axis})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FluxDifference(AbstractView):
+    """∇·F: with one flux an axis, read at the faces about a point of `view`, Σ over axes of what leaves its cell.
+
+    Both neighbours of a face read the same flux, so what leaves one point enters the next; on curvilinear axes times
+    the area of the face, over the volume of the cell.
     """
 
     view: AbstractView
     axes: tuple[str, ...]
     fluxes: tuple[AbstractView, ...]
+    parts: tuple[AbstractView, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = tuple(self._part(axis, flux) for axis, flux in zip(self.axes, self.fluxes, strict=True))
+        object.__setattr__(self, "parts", parts)
+
+    def _part(self, axis: str, flux: AbstractView) -> AbstractView:
+        balance = CellBalance if is_curved(self.view, axis) else FaceDifference
+        return scaled(balance(flux, axis), axis, "transverse 1")
 
     @property
     def context(self) -> AbstractContext:  # type: ignore[override]
@@ -31,16 +71,13 @@ class FluxDifference(AbstractView):
 
     def value(self, shift: Shift) -> jax.Array:
         total: Any = None
-        for axis, flux in zip(self.axes, self.fluxes, strict=True):
-            # The two weights differ in sign alone, on stretched axes as well.
-            weight = self.context.read_weight(axis, 1, (-0.5, 0.5), 1, shift)
-            lower, upper = (flux.value(along(self.context, shift, axis, side * HALF)) for side in (-1, 1))
-            term = times(weight, upper - lower)
+        for part in self.parts:
+            term = part.value(shift)
             total = term if total is None else total + term
         return total
 
     def exact(self, world: AbstractWorld) -> Exact:
-        parts = [world.derivative(f.exact(world), axis) for axis, f in zip(self.axes, self.fluxes, strict=True)]
+        parts = [part.exact(world) for part in self.parts]
         return lambda point: sum(part(point) for part in parts)
 
     def parity(self, axis: str) -> int | None:

@@ -7,7 +7,7 @@ those of space. A law of one's own subclasses `AbstractConservationLaw`; further
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,9 @@ State = tuple[Any, ...]
 
 class AbstractConservationLaw(ABC):
     """A law by its flux and the range of its wave speeds."""
+
+    scalars: ClassVar[bool] = False
+    """Whether all its quantities are scalars; the components of vectors turn along curvilinear axes."""
 
     @abstractmethod
     def names(self, num_axes: int) -> tuple[str, ...]:
@@ -82,6 +85,8 @@ class Wave:
 @dataclass(frozen=True, eq=False)
 class ScalarLaw(AbstractRoeLaw):
     """One quantity with a flux function an axis; wave speeds are its derivative, taken by JAX."""
+
+    scalars = True
 
     functions: tuple[Callable[[Any], Any], ...]
 

@@ -22,7 +22,7 @@ class Measured(AbstractView):
         return self.view.context
 
     def value(self, shift: Shift) -> jax.Array:
-        return times(self.context.read_measure(self.axis, self.measure, shift), self.view.value(shift))
+        return times(self.context.read_measure(self.axis, self.measure, shift, self.view), self.view.value(shift))
 
     def exact(self, world: AbstractWorld) -> Exact:
         measure, inner = world.measure(self.axis, self.measure), self.view.exact(world)

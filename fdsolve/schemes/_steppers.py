@@ -59,6 +59,8 @@ class AbstractSystem(ABC):
     """Δt as an array."""
     start: Values
     """The values at the level before."""
+    signs: tuple[int, ...]
+    """With which sign the fields, all alike, repeat along each axis."""
 
     @abstractmethod
     def rates(self, values: Values, fraction: Any, walls: Walls | None = None, part: Part = ALL) -> Values:
@@ -74,8 +76,7 @@ class AbstractSystem(ABC):
 
     @abstractmethod
     def symbol(self) -> Any:
-        """The linear rates as a matrix for each wavenumber of the FFT: shape (*waves, fields, fields), fields as in
-        `start`."""
+        """The linear rates at each wavenumber of the FFT (half a wave on by signs of −1): (*waves, fields, fields)."""
 
     @abstractmethod
     def constant_rates(self, fraction: Any) -> Values:

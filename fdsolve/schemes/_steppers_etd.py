@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError, PlanningError
+from ..transforms import along, complex_of
 from ._steppers import AbstractStepper, AbstractSystem, Modes, Outline, Part, Values
 
 
@@ -27,11 +28,12 @@ class ETDRK4(AbstractStepper):
     """The exponential Runge–Kutta method of order 4 for ∂u/∂t = Lu + N(u, t), L diagonalised by the FFT.
 
     L is the rates marked `fd.rate(f, implicit=True)`, else those that are affine with constant coefficients; N all
-    others and the sources. Wants uniform periodic axes and rates at every point; several fields may be coupled
-    through L. The φ-functions are means over `num_nodes` points of a circle of radius 1 about each eigenvalue of LΔt;
-    for several fields they come from the exponential of an augmented matrix. Sources: Cox & Matthews, J. Comput. Phys.
-    176 (2002) 430, equations 26–29; Kassam & Trefethen, SIAM J. Sci. Comput. 26 (2005) 1214, section 3; Sidje, ACM
-    Trans. Math. Softw. 24 (1998) 130, theorem 1. Good values: num_nodes = 32.
+    others and the sources. Wants uniform periodic axes, across whose ends all fields repeat with the same sign, and
+    rates at every point; several fields may be coupled through L. The φ-functions are means over `num_nodes` points of
+    a circle of radius 1 about each eigenvalue of LΔt; for several fields they come from the exponential of an augmented
+    matrix. Sources: Cox & Matthews, J. Comput. Phys. 176 (2002) 430, equations 26–29; Kassam & Trefethen, SIAM J. Sci.
+    Comput. 26 (2005) 1214, section 3; Sidje, ACM Trans. Math. Softw. 24 (1998) 130, theorem 1. Good values: num_nodes =
+    32.
     """
 
     num_nodes: int = 32
@@ -75,16 +77,16 @@ class ETDRK4(AbstractStepper):
         return _weights(symbol * system.step.astype(symbol.dtype), self.num_nodes)
 
     def step(self, system: AbstractSystem, memory: Any, prepared: Any) -> tuple[Values, Any]:
-        names, start = tuple(system.start), _to_modes(system.start)
+        names, start = tuple(system.start), _to_modes(system.start, system.signs)
         w, step = prepared, system.step
 
         def slope(modes: Any, fraction: float, at_start: bool = False) -> Any:
-            values = system.start if at_start else _to_values(modes, system.start)
+            values = system.start if at_start else _to_values(modes, system.start, system.signs)
             rest = system.rates(values, fraction, None, Part(linear=False))
             constant = system.constant_rates(fraction)
             zero = {name: tuple(jnp.zeros_like(b) for b in system.start[name]) for name in names}
             both = {name: (rest.get(name, zero[name])[0] + constant.get(name, zero[name])[0],) for name in names}
-            modes = _to_modes(both)
+            modes = _to_modes(both, system.signs)
             return modes * step.astype(modes.dtype)
 
         n1 = slope(start, 0.0, at_start=True)
@@ -96,7 +98,7 @@ class ETDRK4(AbstractStepper):
         c = _apply(w.half, a) + _apply(w.q, 2 * n3 - n1)
         n4 = slope(c, 1.0)
         new = _apply(w.whole, start) + _apply(w.first, n1) + _apply(w.middle, n2 + n3) + _apply(w.last, n4)
-        return _to_values(new, system.start), None
+        return _to_values(new, system.start, system.signs), None
 
     def amplify(self, modes: Modes) -> np.ndarray:
         if not modes.of(Part(linear=False)).total.any():
@@ -151,14 +153,24 @@ def _apply(matrix: Any, modes: Any) -> Any:
     return jnp.sum(matrix * modes[..., None, :], axis=-1)
 
 
-def _to_modes(values: Values) -> Any:
+def _to_modes(values: Values, signs: tuple[int, ...]) -> Any:
     """Fourier coefficients, shape (*waves, fields)."""
-    return jnp.stack([jnp.fft.fftn(box) for (box,) in values.values()], axis=-1)
+    return jnp.stack([jnp.fft.fftn(_turned(box, signs, -1)) for (box,) in values.values()], axis=-1)
 
 
-def _to_values(modes: Any, like: Values) -> Values:
+def _to_values(modes: Any, like: Values, signs: tuple[int, ...]) -> Values:
     result = {}
     for number, (name, (box,)) in enumerate(like.items()):
-        value = jnp.fft.ifftn(modes[..., number])
+        value = _turned(jnp.fft.ifftn(modes[..., number]), signs, 1)
         result[name] = ((value if jnp.iscomplexobj(box) else value.real).astype(box.dtype),)
     return result
+
+
+def _turned(values: Any, signs: tuple[int, ...], sense: int) -> Any:
+    """The values times e^{±iπx/L} along the axes across whose ends they change their sign: those of a periodic field,
+    and back."""
+    for axis, (sign, size) in enumerate(zip(signs, values.shape, strict=True)):
+        if sign == -1:
+            turn = along(np.exp(sense * 1j * np.pi * np.arange(size) / size), axis, values.ndim)
+            values = values.astype(complex_of(values.dtype)) * jnp.asarray(turn, complex_of(values.dtype))
+    return values

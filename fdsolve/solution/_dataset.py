@@ -11,6 +11,7 @@ import xarray as xr
 from jax.core import Tracer
 
 from ..field import Field
+from ..files import GROWS, RUN
 from ..grid import Axis, Grid
 from ..planning import Cut, Plan, Reduction, Showing, Shown
 from ..units import is_quantity, name_of
@@ -20,8 +21,8 @@ from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
 CONVENTIONS = "CF-1.11"
 _ANGLES = ("angle", "colatitude", "azimuth")
 """What an axis measures in radians."""
-FIRST_NAMES = ("Conventions", "title", "source", "plan")
-"""Attributes of every Dataset; a parameter of such a name is written as `parameter_<name>`."""
+FIRST_NAMES = ("Conventions", "title", "source", "plan", GROWS, RUN)
+"""Attributes of every Dataset, or of stores; a parameter of such a name is written as `parameter_<name>`."""
 
 
 def make_dataset(plan: Plan, times: np.ndarray, history: Mapping[str, Any]) -> xr.Dataset:
@@ -157,7 +158,9 @@ def plan_attributes(plan: Plan) -> dict[str, Any]:
     for name, assignments in plan.problem.assignments.items():
         attributes[f"rules_{name}"] = "; ".join(a.describe(name) for a in assignments)
     for name, value in plan.parameters.items():
-        key = f"parameter_{name}" if name in FIRST_NAMES or name in attributes else name
+        key = name
+        while key in FIRST_NAMES or key in attributes:
+            key = f"parameter_{key}"
         if is_quantity(value):
             attributes[f"{key}_units"], value = name_of(value.unit), value.mantissa
         if not isinstance(value, Tracer) and (written := _written(value)) is not None:

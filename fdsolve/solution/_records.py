@@ -28,10 +28,10 @@ class Records:
 
     @property
     def times(self) -> np.ndarray:
-        """The recorded times, in the units of the time axis."""
-        time = self.plan.problem.scope.grid.time
+        """The recorded times, in the units of the time axis; those up to the end of a run that ended early."""
+        time, count = self.plan.problem.scope.grid.time, len(next(iter(self.arrays.values())))
         assert time is not None
-        return np.asarray(self.places.times(time))
+        return np.asarray(self.places.times(time))[:count]
 
     def to_xarray(self) -> xr.Dataset:
         """The records as a Dataset over time and `receiver`, with the receivers' coordinates. Needs concrete values."""

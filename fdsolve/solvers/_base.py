@@ -49,7 +49,8 @@ class SystemOutline:
     points have the same rule, affine with constant weights; `varies`, along which axes the weights do, `mirrors`,
     along which they are the same both ways (empty: not told); `axes` the names of axes; `sides` by axis, (low,
     high); `holes`, whether some points are cut out; `uniform`, whether each axis is; `may_float`, whether nothing
-    fixes the solution's mean; `parts`, how the unknown values are parts of complex fields, where they are.
+    fixes the solution's mean; `parts`, how the unknown values are parts of complex fields, where they are; `masked`, a
+    rule under a run-time predicate that sets values among the unknown ones ("" for none).
     """
 
     layout: MatrixLayout | None
@@ -63,6 +64,7 @@ class SystemOutline:
     varies: tuple[bool, ...] = ()
     mirrors: tuple[bool, ...] = ()
     parts: Parts | None = None
+    masked: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,6 +159,8 @@ def modes_of(outline: SystemOutline, asked: str | None) -> Modes | str:
         return f"fields {', '.join(layout.fields)} are coupled; transforms serve one"
     if outline.holes:
         return "points are cut out"
+    if outline.masked:
+        return f"{outline.masked} holds where it is true at run time, and transforms want the equation at every point"
     if asked is not None and asked not in outline.axes:
         return f"there is no axis `{asked}`; the axes are {', '.join(outline.axes)}"
     kept = {a: why for a in range(layout.ndim) if (why := _why_banded(outline, a)) is not None}

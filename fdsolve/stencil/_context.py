@@ -149,9 +149,10 @@ class RuleContext(AbstractContext):
         name = f"weight {axis}{' face' if face else ''} {derivative} {reach} {index}"
         return self.reader(ProfileRead(name, (axis,), (at,)), (), self.scope.real)
 
-    def read_measure(self, axis: str, name: str, shift: Shift) -> jax.Array:
+    def read_measure(self, axis: str, name: str, shift: Shift, view: AbstractView | None = None) -> jax.Array:
         face, index = self._entity(axis, shift)
-        key = f"measure {axis}{' face' if face else ''} {name}"
+        ends = [end for end, upper in (("lower", False), ("upper", True)) if self.scope.is_even(view, axis, upper)]
+        key = " ".join(["measure", axis, *["face"] * face, *(f"mirrored-{end}" for end in ends), name])
         return self.reader(ProfileRead(key, (axis,), (index,)), (), self.scope.real)
 
     def note_shifted_constant(self, value: Any) -> None:

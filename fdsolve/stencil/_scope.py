@@ -1,5 +1,6 @@
 """What the names in a rule mean: fields, axes, spacings, the time, parameters."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from ..grid import Grid
 from ..region import Layout
+from ..views import AbstractView
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,11 @@ class Static:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """The names a rule can ask for. `real` is the dtype of coordinates; `used` collects parameters asked for."""
+    """The names a rule can ask for. `real` is the dtype of coordinates; `used` collects parameters asked for.
+
+    `even` lists, by field, the ends of curvilinear axes (axis and whether it is the upper one) all along which the
+    field continues as its even mirror image.
+    """
 
     grid: Grid
     layouts: dict[str, Layout]
@@ -43,6 +49,14 @@ class Scope:
     parameters: dict[str, Labelled | WholeArray | Static]
     real: np.dtype
     used: set[str] = field(default_factory=set)
+    even: Mapping[str, frozenset[tuple[str, bool]]] = field(default_factory=dict)
+
+    def is_even(self, view: AbstractView | None, axis: str, upper: bool) -> bool:
+        """Whether all fields that a view is made of are even mirror images beyond an end of an axis."""
+        if view is None or not any(self.even.values()):
+            return False
+        fields = view.sources() & self.layouts.keys()
+        return bool(fields) and all((axis, upper) in self.even.get(name, frozenset()) for name in fields)
 
     def describe_known(self) -> str:
         """The known names, for messages."""

@@ -210,7 +210,7 @@ class Recording(AbstractSystem):
     solved: list[Key]
 
     def __post_init__(self) -> None:
-        for name in ("number", "step", "start"):
+        for name in ("number", "step", "start", "signs"):
             object.__setattr__(self, name, getattr(self.inner, name))
 
     def rates(self, values: Values, fraction: Any, walls: Walls | None = None, part: Part = ALL) -> Values:

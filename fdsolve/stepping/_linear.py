@@ -10,15 +10,17 @@ from .._largest import largest
 from ..kernels import Level, evaluate, vectorise_function
 from ..planning import PhaseStructure, Piece, Structure
 from ..stencil import StateRead, linear_weights
+from ..transforms import Ring
 
 
 def linear_symbol(structure: Structure, phase: PhaseStructure, level: Level, names: tuple[str, ...]) -> jax.Array:
-    """Σ w e^{ik·offset} of the linear rates at the wavenumbers of the FFT: shape (*waves, fields, fields)."""
-    shape = structure.array(names[0]).shape
+    """Σ w e^{ik·offset} of the linear rates at the wavenumbers of the FFT, shape (*waves, fields, fields); half a wave
+    more along axes across whose ends the fields change their sign."""
+    shape, signs = structure.array(names[0]).shape, dict(structure.signs)[names[0]]
     place = {name: i for i, name in enumerate(names)}
     complex_dtype = np.result_type(np.complex64, structure.array(names[0]).dtype)
     total = jnp.zeros((*shape, len(names), len(names)), complex_dtype)
-    angles = np.meshgrid(*(2 * np.pi * np.fft.fftfreq(n) for n in shape), indexing="ij")
+    angles = np.meshgrid(*(Ring(0, n, sign).angles for n, sign in zip(shape, signs, strict=True)), indexing="ij")
     for piece in phase.rates:
         if not structure.is_linear(piece.rule):
             continue

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..errors import PlanningError
-from ..kernels import Arrays, Level, take_box
+from ..kernels import Arrays, Level, selector, take_box
 from ..planning import Known, PhaseStructure, Solve, Structure, outline_system, pieces_of
 from ..schemes import ALL
 from ..solvers import StencilMatrix, SystemOutline, Vector, probe
 from ._fill import complete, complete_inner
 from ._implicit import Canvas
+from ._linear_system import masked
 from ._state import State
 from ._system import System
 from ._systems import Equations
@@ -134,8 +135,20 @@ class Running:
         return System(operator.structure, operator.phase, self.arrays, State(levels), number, operator.axes)
 
     def free(self) -> dict[str, jax.Array]:
-        """Where values are unknown."""
-        return self.operator.canvas.free() if self.operator.stage is None else self.equations.free()
+        """Where values are unknown: not where rules under run-time predicates set them."""
+        operator = self.operator
+        if operator.stage is not None:
+            return self.equations.free()
+        found, level = operator.canvas.free(), self.system._moment({}, 1.0)
+        for piece in (one for stage in operator.phase.stages for one in pieces_of(stage)):
+            if piece.field in found and piece.predicate is not None and piece.role in ("value", "hole"):
+                held = selector(level, piece, operator.axes, piece.box)
+                start = operator.canvas.whole(operator.fields.index(piece.field)).start
+                assert held is not None
+                here = take_box(found[piece.field], start, piece.box) & ~held
+                place = [a - b for a, b in zip(piece.box.start, start, strict=True)]
+                found[piece.field] = lax.dynamic_update_slice(found[piece.field], here, place)
+        return found
 
     def start(self) -> Vector:
         """The state about which the operator is looked at: `base`, else the declared guess."""
@@ -156,8 +169,8 @@ class Running:
             return self.equations.residual(x, self.free())
         system, canvas = self.system, self.operator.canvas
         start = system.start  # type: ignore[attr-defined]
-        slopes = system.rates(canvas.values(x, start), 1.0, None, ALL)
-        return canvas.vector({**start, **slopes})
+        slopes = canvas.vector({**start, **system.rates(canvas.values(x, start), 1.0, None, ALL)})
+        return masked(slopes, self.free())
 
     def completed(self, x: Vector) -> Vector:
         """The declared fields, on all their points."""

@@ -41,7 +41,9 @@ class System(AbstractSystem):
             name: tuple(take_box(before[name], self.structure.array(name).origin, box) for box in boxes)
             for name, boxes in self.phase.given
         }
-        for name, value in (("before", before), ("start", start), ("step", self.arrays.wholes["dt"])):
+        signs = next((own for name, own in self.structure.signs if name in start), ())
+        own = (("before", before), ("start", start), ("step", self.arrays.wholes["dt"]), ("signs", signs))
+        for name, value in own:
             object.__setattr__(self, name, value)
 
     def rates(self, values: Values, fraction: Any, walls: Walls | None = None, part: Part = ALL) -> Values:
@@ -114,22 +116,23 @@ class System(AbstractSystem):
             ready = evaluate_shared(level, self.phase.rates, self.axes)
             value = lambda at, piece, axes: ready[piece] if piece in ready else evaluate(at, piece, axes)  # noqa: E731
         for name, boxes in self.phase.given:
-            pieces = [
+            own = {
                 p
                 for p in self.phase.rates
                 if p.field == name and part.has(name, p.group, structure.is_linear(p.rule), p.implicit)
-            ]
-            if pieces:
-                result[name] = tuple(self._slope(level, pieces, box, value) for box in boxes)
+            }
+            if own:
+                result[name] = tuple(self._slope(level, name, own, box, value) for box in boxes)
         return result
 
-    def _slope(self, level: Level, pieces: list[Any], box: Box, evaluate: Evaluate) -> jax.Array:
-        total, waiting = None, {}
-        for piece in pieces:
+    def _slope(self, level: Level, name: str, own: set[Any], box: Box, evaluate: Evaluate) -> jax.Array:
+        total, waiting, dtype = None, {}, self.structure.array(name).dtype
+        for piece in (p for p in self.phase.rates if p in own or (p.field == name and p.replaces)):
             common = piece.box.intersect(box)
             if common.empty:
                 continue
-            value = evaluate(level, piece, self.axes)
+            # A rate that takes the place of others takes it in all parts: it is zero in those that it is none of.
+            value = evaluate(level, piece, self.axes) if piece in own else jnp.zeros(piece.box.shape, dtype)
             held = selector(level, piece, self.axes, piece.box)
             value = take_box(value, piece.box.start, common)
             if any(not common.intersect(other).empty for other in waiting):
@@ -141,7 +144,7 @@ class System(AbstractSystem):
             total, waiting = _merge(_put(total, waiting, box), value, held, piece.adds, common, box), {}
         total = _put(total, waiting, box)
         if total is None:  # a part of the rates that has none here
-            return jnp.zeros(box.shape, self.structure.array(pieces[0].field).dtype)
+            return jnp.zeros(box.shape, dtype)
         return total
 
     def _padded(self, values: Values, spare: dict[str, jax.Array]) -> dict[str, jax.Array]:

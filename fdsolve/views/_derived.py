@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..errors import DeclarationError, PlanningError
 from ..grid import Grid
@@ -16,15 +17,28 @@ from ._view import AbstractView, AbstractWorld, Exact
 
 
 class AbstractOperation(ABC):
-    """A function of all values of a view at once: along lines, or over the whole grid. Static and hashable."""
+    """A function of all values of a view at once: along lines, or over the whole grid. Static and hashable.
+
+    `signs` are those with which values repeat across the ends of each periodic axis: 1, −1 beside anti-periodic
+    conditions, 0 for neither.
+    """
+
+    @property
+    def crosses(self) -> tuple[int, ...]:
+        """The axes, by position, across whose ends it takes values as they repeat."""
+        return ()
 
     @abstractmethod
-    def operands(self, grid: Grid, layout: Layout) -> dict[str, Any]:
-        """The arrays that `apply` needs, by name, for values on the points of a layout."""
+    def operands(self, grid: Grid, layout: Layout, signs: tuple[int, ...]) -> dict[str, Any]:
+        """The arrays that `apply` needs, by name, for values on the points of a layout that repeat with `signs`."""
 
     @abstractmethod
     def apply(self, values: jax.Array, operands: Mapping[str, jax.Array]) -> jax.Array:
         """The result at every point, from the values at every point; both have the layout's space shape."""
+
+    def signs(self, given: tuple[int, ...]) -> tuple[int, ...]:
+        """The signs with which the result repeats, of values that repeat with those given."""
+        return given
 
     def exact(self, function: Exact, world: AbstractWorld) -> Exact:
         """What the operation tends to as the grid is refined, of a function of the coordinates."""
@@ -91,8 +105,21 @@ class Reduction(AbstractOperation):
     function: Any
     axes: tuple[int, ...]
 
-    def operands(self, grid: Grid, layout: Layout) -> dict[str, Any]:
+    def operands(self, grid: Grid, layout: Layout, signs: tuple[int, ...]) -> dict[str, Any]:
         return {}
+
+    def signs(self, given: tuple[int, ...]) -> tuple[int, ...]:
+        """Along the axes that it keeps: of an odd or even function, told by some values."""
+        if all(sign == 1 for sign in given):
+            return given
+        values = np.random.default_rng(0).uniform(-1.5, 1.5, (3,) * len(given))
+        with jax.ensure_compile_time_eval():  # rules are being traced
+            plain, turned = (
+                np.asarray(self.function(jnp.asarray(sign * values), axis=self.axes, keepdims=True)) for sign in (1, -1)
+            )
+        parity = next((sign for sign in (1, -1) if np.allclose(turned, sign * plain)), 0)
+        known = {1: 1, -1: parity, 0: 0}
+        return tuple(1 if axis in self.axes else known[sign] for axis, sign in enumerate(given))
 
     def apply(self, values: jax.Array, operands: Mapping[str, jax.Array]) -> jax.Array:
         result = self.function(values, axis=self.axes, keepdims=True)

@@ -45,8 +45,11 @@ class AbstractContext(ABC):
         """Weight `index` of the finite difference over `offsets` (in steps) for a derivative at the moved point."""
 
     @abstractmethod
-    def read_measure(self, axis: str, name: str, shift: Shift) -> Any:
-        """A geometric quantity of a curvilinear axis (`Axis.measure`) at the rule's point moved by `shift`."""
+    def read_measure(self, axis: str, name: str, shift: Shift, view: "AbstractView | None" = None) -> Any:
+        """A geometric quantity of a curvilinear axis (`Axis.measure`) at the rule's point moved by `shift`.
+
+        It goes with a view: beyond walls where that is an even mirror image, cells are mirror images too.
+        """
 
     @abstractmethod
     def note_shifted_constant(self, value: Any) -> None:

@@ -76,6 +76,17 @@ def test_fields_set_together_on_a_staggered_grid():
     assert last(found.orders) == pytest.approx(dict(p=2.0, v=2.0), abs=0.15)
 
 
+def test_slopes_on_walls_of_constant_angle_are_slopes_by_length():
+    sector = dict(
+        r=fd.Axis(0.4, 1.0, 6, cells=True, metric="radius"), q=fd.Axis(0.3, 1.2, 6, cells=True, metric="angle")
+    )
+    u = field(fd.Grid(t=fd.Time(0.0, 0.02, num=21), **sector), fd.rate(lambda u: laplacian(u)))
+    u[dict(r=[0, -1])] = Neumann(0.0)
+    u[dict(q=0)], u[dict(q=-1)] = Neumann(0.0), Robin(1.0, 0.4, 0.0)
+    found = fd.manufactured(u, lambda t, r, q: jnp.sin(2 * r) * jnp.cos(3 * q) * jnp.exp(-t), step_power=2)
+    assert last(found.orders)["u"] == pytest.approx(2.0, abs=0.1)
+
+
 def test_mirrors_want_a_solution_that_has_the_symmetry():
     u = field(grid(9, 41), fd.rate(lambda u: laplacian(u)))
     u[dict(x=0)] = Symmetric()

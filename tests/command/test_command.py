@@ -105,6 +105,7 @@ def test_settings_reach_parameters_and_arguments(declared):
         (["gallery", "--run", "dem"], "There is no example 'dem'. Did you mean demo?"),
         (["run"], "the following arguments are required: problem.py"),
         (["run", "p.py", "--colour"], "unrecognized arguments: --colour"),
+        (["run", "p.py", "--save", "o.nc", "--save", "o.zarr"], "--save: it is given twice; give it once"),
         (["walk"], "invalid choice: 'walk'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_files_replace_files_and_nothing_else(tmp_path, monkeypatch):
             np.testing.assert_array_equal(found.u, [3.0])
         monkeypatch.setattr(xr.Dataset, "to_netcdf", _full)
         monkeypatch.setattr(xr.Dataset, "to_zarr", _full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(fd.RunError, match=f"Writing {path} failed, what was there stays: OSError: No space left"):
             write(one, path)
         monkeypatch.undo()
         with fd.open_dataset(path) as found:  # what was there stays where the new one could not be written
@@ -108,6 +109,43 @@ def test_files_replace_files_and_nothing_else(tmp_path, monkeypatch):
 
 def _full(*_, **__):
     raise OSError("No space left on device")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of this kind")
+@pytest.mark.parametrize(("write", "name"), [(fd.to_zarr, "a.zarr"), (fd.to_netcdf, "a.nc")])
+def test_a_full_disk_leaves_nothing_behind(tmp_path, write, name):
+    import resource
+
+    data = xr.Dataset({"u": (("t", "x"), np.random.default_rng(0).normal(size=(401, 4160)).astype("f4"))})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+    try:
+        for _ in range(5):
+            with pytest.raises(fd.RunError, match=r"Make room on the disk, or choose another path\."):
+                write(data, tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_file_of_ours_is_told(tmp_path):
+    solution = fd.to_netcdf(xr.Dataset({"u": ("x", np.arange(1000.0))}), tmp_path / "whole.nc").read_bytes()
+    for name, content in (("text.nc", b"hello"), ("empty.nc", b""), ("cut.nc", solution[: len(solution) // 2])):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(fd.RunError, match=rf"{name} cannot be read as a NetCDF file: .* not written to its end"):
+            fd.open_dataset(tmp_path / name)
+    store = fd.to_zarr(xr.Dataset({"u": ("x", np.arange(9.0))}), tmp_path / "a.zarr")
+    (store / "zarr.json").write_text("{")
+    with pytest.raises(fd.RunError, match=r"a.zarr cannot be read as a Zarr store"):
+        fd.open_dataset(store)
+
+
+@pytest.mark.parametrize("path", [3, "", None, b"a.nc"], ids=repr)
+def test_what_is_no_path_is_told(path):
+    data = xr.Dataset({"u": ("x", [1.0])})
+    for call in (fd.open_dataset, lambda path: fd.to_netcdf(data, path), lambda path: fd.to_zarr(data, path)):
+        with pytest.raises(fd.DeclarationError, match="takes a path, such as"):
+            call(path)
 
 
 def test_wrong_arguments_are_explained(tmp_path):

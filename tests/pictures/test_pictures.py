@@ -265,6 +265,11 @@ def test_films_that_cannot_be_say_why(tmp_path, monkeypatch):
             pictures.animate(data, tmp_path / path)
     with pytest.raises(DeclarationError, match="several saved times, and there is one"):
         pictures.animate(data.isel(t=[0]), tmp_path / "f.gif")
+    for most in (0, 1, -1, 2.5, True):
+        with pytest.raises(DeclarationError, match=f"most= is a whole number of frames of at least 2, got {most}"):
+            pictures.animate(data, tmp_path / "f.gif", most=most)
+    with pytest.raises(DeclarationError, match=r"animate takes a path such as .*got 3"):
+        pictures.animate(data, 3)
 
 
 def test_convergence_tells_the_order_and_draws_the_slope():

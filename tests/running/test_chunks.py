@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
+from fdsolve import kernels
 
 
 def heat(num=17, steps=60, stop=0.05, dtype=None):
@@ -338,3 +339,73 @@ def test_a_run_on_another_thread():
     while work.is_alive() and time.monotonic() < deadline:
         work.join(1.0)
     assert found[0].stopped is None
+
+
+def cubic(num=65, steps=301):
+    """A march that a kernel of its own serves."""
+    axis = fd.Axis(0.0, 1.0, num=num)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=steps), x=axis, y=axis))
+    u[...] = fd.rate(lambda u, k: -k * u**3)
+    u[0] = 1.0
+    return u
+
+
+@pytest.mark.parametrize("kernel", ["auto", "slices"])
+def test_the_exception_of_a_callback_arrives_as_it_is_and_nothing_is_run_again(kernel):
+    seen = []
+
+    def watch(look):
+        seen.append(look.level)
+        if look.level == 43:
+            raise OSError("my own log is full")
+
+    with pytest.raises(OSError, match="my own log is full"):
+        fd.solve(cubic(), k=0.1, save=fd.final(), kernel=kernel, monitors=[fd.monitors.Callback(watch, every=1)])
+    assert seen == list(range(44))
+
+
+def test_a_kernel_that_does_not_build_gives_way_before_anyone_looks_and_anything_is_written(tmp_path):
+    seen = []
+
+    @kernels.register("stencil", backend="tests.broken", priority=1000)
+    def broken(call, values, weights):
+        raise OSError("no compiler")
+
+    options = dict(save=fd.stream(tmp_path / "run.zarr", fd.every(25)))
+    options["monitors"] = [
+        fd.Checkpoints(tmp_path / "run", 50),
+        fd.monitors.Callback(lambda look: seen.append(look.level), every=25),
+    ]
+    try:
+        with (
+            kernels.use({"march": "slices"}),
+            pytest.warns(fd.FdsolveWarning, match="`tests.broken` for `stencil` failed to build"),
+        ):
+            solution = fd.solve(wave(), c=0.4, **options)
+    finally:
+        kernels.withdraw("stencil", "tests.broken")
+        kernels.forget()
+    assert seen == [0, 25, 50, 75] and len(solution["p"]) == 4
+    np.testing.assert_array_equal(fd.resume(tmp_path / "run")["p"], solution["p"])
+
+
+def test_receivers_alone_give_their_records():
+    places = fd.receivers(dict(x=[0.21, 0.77]), every=3)
+    plain = fd.solve(heat(), kappa=0.2, save=places)
+    watched = fd.solve(heat(), kappa=0.2, save=places, monitors=[fd.monitors.Nan(every=13)])
+    np.testing.assert_allclose(plain["u"], watched["u"], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(plain.times, watched.times)
+    assert watched.to_xarray().sizes == plain.to_xarray().sizes
+
+
+@pytest.mark.parametrize("beside", [[], [fd.every(5)]], ids=["alone", "beside saves"])
+def test_records_end_where_the_run_does(beside):
+    save, stop = (
+        [*beside, fd.receivers(dict(x=[0.21]), every=3)],
+        fd.monitors.Callback(lambda look: look.level == 20, 10),
+    )
+    whole = fd.solve(heat(), kappa=0.2, save=save).receivers
+    ended = fd.solve(heat(), kappa=0.2, save=save, monitors=[stop])
+    assert ended.receivers["u"].shape == (7, 1) and ended.receivers.to_xarray().sizes["t"] == 7
+    np.testing.assert_array_equal(ended.receivers.times, whole.times[:7])
+    np.testing.assert_allclose(ended.receivers["u"], whole["u"][:7], rtol=0, atol=1e-15)

@@ -119,6 +119,7 @@ def test_gradients_flow_through_what_is_kept():
         (lambda: fd.every(2).mean("x").isel(x=0), "has the axes y"),
         (lambda: fd.every(2).isel(x=9), "outside the 9 points"),
         (lambda: fd.every(2).isel(x=slice(5, 2)), "keeps no point"),
+        (lambda: fd.every(2).isel(x=slice(None, None, -1)), "goes by steps of -1; take 1 or more"),
         (lambda: fd.every(2).sel(y=0.4), "0.4"),
         (lambda: fd.every(2).only("w"), "no such field"),
         (lambda: fd.every(2).mean(3), "axes by name"),

@@ -1,5 +1,6 @@
 """Stores that are written while a run goes on, and runs that go on after a break."""
 
+import errno
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import xarray as xr
 
 import fdsolve as fd
+from fdsolve.running import Keeper
 
 from .killed import EVERY, reference
 
@@ -128,6 +130,106 @@ def test_folders_that_hold_something_else_are_refused(tmp_path):
         fd.solve(decay(20), k=0.7, monitors=[fd.Checkpoints(tmp_path)])
     with pytest.raises(fd.RunError, match="serves a run"):
         fd.solve(decay(20), k=0.7, monitors=[fd.Checkpoints(tmp_path / "a"), fd.Checkpoints(tmp_path / "b")])
+
+
+def broken_off(folder, at, k=0.7, save=None, every=20, **options):
+    """A run that breaks off at a level; the folder of its checkpoints."""
+    gone = folder / "broken-off"
+
+    def stop(look):
+        if look.level == at and not gone.exists():
+            gone.touch()
+            raise SystemExit
+
+    monitors = [fd.Checkpoints(folder / "run", every, **options), fd.monitors.Callback(stop, every=1)]
+    with pytest.raises(SystemExit):
+        fd.solve(decay(90), k=k, save=fd.every(5) if save is None else save, monitors=monitors)
+    return folder / "run"
+
+
+@pytest.mark.parametrize("at", [57, 10], ids=["", "before the first checkpoint"])
+def test_a_store_that_another_run_has_taken_is_left_alone(tmp_path, at):
+    path = tmp_path / "run.zarr"
+    folder = broken_off(tmp_path, at, save=fd.stream(path, fd.every(5)))
+    shutil.rmtree(path)
+    another = np.asarray(fd.solve(decay(90), k=0.1, save=fd.stream(path, fd.every(5)))["u"])
+    with pytest.raises(fd.RunError, match="was written by another run" if at == 57 else "a Zarr store at .* already"):
+        fd.resume(folder)
+    np.testing.assert_array_equal(fd.open_dataset(path).u, another)
+
+
+@pytest.mark.parametrize("save", [fd.every(5), fd.receivers(dict(x=[0.5], y=[0.5]))], ids=["levels", "receivers"])
+def test_checkpoints_of_a_run_that_was_broken_off_are_kept_unless_told(tmp_path, save):
+    whole = fd.solve(decay(90), k=0.7, save=save)
+    folder = broken_off(tmp_path, 57, save=save)
+    with pytest.raises(fd.RunError, match=r"has not ended. Go on with it by fd.resume\(.*overwrite=True"):
+        fd.solve(decay(90), k=0.1, save=save, monitors=[fd.Checkpoints(folder)])
+    again = fd.resume(folder)
+    np.testing.assert_allclose(again["u"], whole["u"], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(again.times, whole.times)
+    # It has ended now: another may take the folder.
+    fd.solve(decay(90), k=0.1, save=save, monitors=[fd.Checkpoints(folder)])
+    (tmp_path / "broken-off").unlink()
+    broken_off(tmp_path, 57)
+    fd.solve(decay(90), k=0.1, save=save, monitors=[fd.Checkpoints(folder, overwrite=True)])
+
+
+def test_a_run_that_goes_on_has_not_ended(tmp_path):
+    folder = broken_off(tmp_path, 85)
+    fd.resume(folder)
+    (tmp_path / "broken-off").unlink()
+    shutil.rmtree(sorted(folder.glob("level-*"))[-1])
+    with pytest.raises(SystemExit):
+        fd.resume(folder)
+    with pytest.raises(fd.RunError, match="has not ended"):
+        fd.solve(decay(90), k=0.1, monitors=[fd.Checkpoints(folder)])
+
+
+def test_a_folder_without_a_checkpoint_may_be_given_again(tmp_path):
+    folder = broken_off(tmp_path, 10)
+    assert fd.solve(decay(90), k=0.7, monitors=[fd.Checkpoints(folder)]).stopped is None
+
+
+def test_a_store_holds_the_times_that_were_asked_for(tmp_path):
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=101), x=fd.Axis(0.0, 1.0, num=8))
+    u = fd.Field("u", grid)
+    u[...] = lambda u: 0.9 * u["t-1"]
+    u[0] = lambda x: x
+    save = fd.at([0.1, 0.35, 1.0])
+    stored = fd.solve(u, save=fd.stream(tmp_path / "run.zarr", save))
+    np.testing.assert_array_equal(stored.to_xarray().t, [0.1, 0.35, 1.0])
+    np.testing.assert_array_equal(stored.to_xarray().t, stored.times)
+    between = fd.at([0.352, 0.9])
+    kept = fd.solve(u, save=between, monitors=[fd.Checkpoints(tmp_path / "run")])
+    np.testing.assert_array_equal(kept["u"], fd.solve(u, save=between)["u"])
+    with fd.open_dataset(tmp_path / "run" / "saved.zarr") as levels:
+        np.testing.assert_array_equal(levels.t, grid.t.points[[35, 36, 90]])
+
+
+def test_a_disk_that_is_full_is_told_with_what_is_left(tmp_path, monkeypatch):
+    write = Keeper._write
+
+    def full(keeper, beside, level, *state):
+        write(keeper, beside, level, *state)
+        if level == 40:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Keeper, "_write", full)
+    with pytest.raises(fd.RunError, match=r"checkpoint of level 40 could not be written to .*run: OSError.*fd.resume"):
+        fd.solve(decay(90), k=0.7, monitors=[fd.Checkpoints(tmp_path / "run", 20)])
+    assert sorted(os.listdir(tmp_path / "run")) == ["level-000000000020", "problem.pickle", "saved.zarr"]
+    monkeypatch.undo()
+    np.testing.assert_array_equal(fd.resume(tmp_path / "run")["u"], fd.solve(decay(90), k=0.7)["u"])
+
+
+def test_what_cannot_be_read_or_is_no_folder_is_told(tmp_path):
+    fd.solve(decay(20), k=0.7, monitors=[fd.Checkpoints(tmp_path / "run", 10)])
+    problem = tmp_path / "run" / "problem.pickle"
+    problem.write_bytes(problem.read_bytes()[:100])
+    with pytest.raises(fd.RunError, match=r"declaration in .*problem.pickle cannot be read: .* To begin anew"):
+        fd.resume(tmp_path / "run")
+    with pytest.raises(fd.RunError, match=r"is a file; give fd.Checkpoints the path of a folder"):
+        fd.solve(decay(20), k=0.7, monitors=[fd.Checkpoints(problem)])
 
 
 def test_killed_at_a_random_moment_nothing_saved_is_lost(tmp_path):

@@ -83,7 +83,7 @@ class RowContext(AbstractContext):
         places = np.array([self.axis.position(here + round(2 * o)) for o in offsets]) - self.axis.position(here)
         return float(weights(derivative, places)[index])
 
-    def read_measure(self, axis: str, name: str, shift: Shift) -> Any:
+    def read_measure(self, axis: str, name: str, shift: Shift, view: Any = None) -> Any:
         raise AssertionError(f"axis {axis} is straight, and its measure {name} was read")
 
     def note_shifted_constant(self, value: Any) -> None:

@@ -104,6 +104,14 @@ def test_parameters_never_hide_what_is_always_told(tmp_path):
         xr.testing.assert_identical(back, data)
 
 
+def test_every_parameter_is_kept_whatever_it_is_called():
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, 3)))
+    u[...] = lambda x, title, parameter_title, grows_along, rules_u: x
+    names = ("parameter_title", "title", "grows_along", "rules_u")
+    attributes = fd.solve(u, parameters={name: float(k) for k, name in enumerate(names)}).to_xarray().attrs
+    assert [value for value in attributes.values() if isinstance(value, float)] == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_a_grid_without_time_with_a_hole_and_vertical_axis(tmp_path):
     grid = fd.Grid(z=fd.Axis(0.0, 3.0, 4, units="m"), r=fd.Axis(0.0, 1.0, 3, cells=True))
     w = fd.Field("w", grid, dtype=complex)
