@@ -32,13 +32,13 @@ class Arrays:
     cuts: Mapping[tuple[str, Box], jax.Array] = field(default_factory=dict)
 
     def leaf_names(self) -> list[str]:
-        """What its leaves are called by operands."""
+        """What its leaves are called by operands; boxes that were cut out go by names of their own."""
         found = []
         for (group, *keys), _ in jax.tree_util.tree_flatten_with_path(self)[0]:
             if group.name == "consts":
                 found.append(" ".join(["rule", *(str(key.idx) for key in keys)]))
             else:
-                found.append(keys[0].key)
+                found.append(f"cut {keys[0].key[0]}" if group.name == "cuts" else keys[0].key)
         return found
 
     def with_cuts(self, structure: Structure, pieces: Sequence[Piece], axes: tuple[str, ...]) -> "Arrays":
