@@ -99,16 +99,18 @@ def _by_openness(
 def _mirrors(book: Any, fields: dict[str, FieldPhase], rule: int, side: Side) -> bool:
     """Whether coefficients are mirrored at a wall.
 
-    Where nothing flows through it: they are right there, and conserve exactly. And where values are given half a step
-    outside the points, to stencils of one neighbour: the flux from there, k₀(u_w − u₀)/½Δx, is wrong by O(Δx) of
-    itself over half a cell, u by O(Δx²), and k₀ is positive where k is; an extrapolated k need not be.
+    Where nothing flows through it: they are right there, and conserve exactly; to stencils of more neighbours only if
+    ghost values are mirrored too, as those of a higher order are not. And where values are given half a step outside
+    the points, to stencils of one neighbour: the flux from there, k₀(u_w − u₀)/½Δx, is wrong by O(Δx) of itself over
+    half a cell, u by O(Δx²), and k₀ is positive where k is; an extrapolated k need not be.
     """
     rules = [span.assignment.rule for one in fields.values() for span in one.walls if span.side == side]
     given = [one.sets_value_on_points for one in rules]
+    near = _reach_of_parameters(book, rule, book.problem.scope.grid.space[side.axis]) <= 1
     if rules and all(given):
-        return _reach_of_parameters(book, rule, book.problem.scope.grid.space[side.axis]) <= 1
+        return near
     zero = all(isinstance(c, int | float) and c == 0 for one in rules for c in one.coefficients)
-    return bool(rules) and zero and not any(given)
+    return bool(rules) and zero and not any(given) and (near or all(one.even for one in rules))
 
 
 def _reach_of_parameters(book: Any, rule: int, axis: str) -> int:

@@ -100,7 +100,7 @@ class Average(AbstractView):
         halves = below if below is not None else owner.num_halves - (above or 0)
         count = owner.size(owner.shift(True) != halves % 2)
         left = (halves + 1) // 2
-        if halves < 0 or left > count:
+        if self.order == 2 and (halves < 0 or left > count):  # else such places, too, from the outermost points
             return tuple(k + 0.5 for k in range(-reach, reach)), None
         first, stop = left - reach, left + reach
         if below is not None and first < 0:
