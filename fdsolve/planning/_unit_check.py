@@ -333,6 +333,9 @@ class Checker:
                         # A value that was assigned stands in the name of its rule.
                         called = "" if name in self.units.extra else f"`{name}` {self.units.shown[name]}: "
                         return called, f"; in {self.units.show(fits)} it would fit"
+        written_out = any(ONE in pair for pair in pairs)
+        if len(names) == 1 and names[0] not in self.units.extra and not written_out:
+            return f"`{names[0]}` {self.units.shown[names[0]]}: ", ""
         return "", "; numbers that a rule writes out have no unit, give one that has as a parameter"
 
 

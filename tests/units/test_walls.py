@@ -3,6 +3,7 @@
 import re
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import saiunit as u
@@ -189,3 +190,18 @@ def test_labelled_coefficients_are_converted():
 def test_labelled_coefficients_in_other_units_are_refused(wall, message):
     with pytest.raises(fd.DeclarationError, match=re.escape(message)):
         plan(labelled(wall))
+
+
+def test_a_number_that_a_rule_writes_out_is_blamed_and_no_parameter():
+    T = fd.Field(
+        "T",
+        fd.Grid(t=fd.Time(0 * u.second, 1 * u.second, num=3), x=fd.Axis(0 * u.meter, 1 * u.meter, 5)),
+        units=u.kelvin,
+    )
+    T[...] = fd.rate(lambda T, kappa: kappa * fd.schemes.laplacian(T))
+    T[0] = lambda x, w: 300 * jnp.exp(-((x / w) ** 2))
+    T[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+    with pytest.raises(
+        fd.PlanningError, match=r"^`lambda` on T\[0\] gives no unit, .* give one that has as a parameter"
+    ):
+        fd.plan(T, kappa=0.001 * u.meter**2 / u.second, w=0.3 * u.meter)
