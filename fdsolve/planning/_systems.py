@@ -130,10 +130,8 @@ def outline_system(
         mirrors = find_mirrors(fields[0], rows, beside, rules, inner, facts.axes)
     values = [p for p in beside if p.field in fields and p.role == "value" and p.predicate is not None]
     masked = next((piece.label for piece in (*values, *over)), "")
-    layout = None
-    if blocks is not None:
-        shapes = tuple(facts.place(name).shape for name in fields)
-        layout = MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
+    shapes = tuple(facts.place(name).shape for name in fields)
+    layout = None if blocks is None else MatrixLayout(fields, shapes, wraps, blocks, np.dtype(dtype).str)
     varies = _varies(facts, rows, beside, rules, inner, fields)
     if not affine or masked or not all(_fills_box(facts, name, rows, sides) for name in fields):
         varies = (True,) * len(facts.axes)

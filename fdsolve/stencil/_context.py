@@ -151,9 +151,9 @@ class RuleContext(AbstractContext):
 
     def read_measure(self, axis: str, name: str, shift: Shift, view: AbstractView | None = None) -> jax.Array:
         face, index = self._entity(axis, shift)
-        ends = [end for end, upper in (("lower", False), ("upper", True)) if self.scope.is_even(view, axis, upper)]
-        key = " ".join(["measure", axis, *["face"] * face, *(f"mirrored-{end}" for end in ends), name])
-        return self.reader(ProfileRead(key, (axis,), (index,)), (), self.scope.real)
+        ends = [f"mirrored-{end}" for end in ("lower", "upper") if self.scope.is_even(view, axis, end == "upper")]
+        read = ProfileRead(" ".join(["measure", axis, *["face"] * face, *ends, name]), (axis,), (index,))
+        return self.reader(read, (), self.scope.real)
 
     def note_shifted_constant(self, value: Any) -> None:
         if isinstance(value, Tracer):
