@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -28,9 +29,18 @@ from ..stepping import (
 )
 from ._eigen import eigenpairs
 from ._holes import mark_holes
+from ._underived import Underived, derived_once
 from ._weights import read_weight
 
 WANTED = ("smallest", "largest", "growing")
+NONE = (
+    "fd.modes: modes have no derivatives, only their eigenvalues have. Take what is differentiated from found.values, "
+    "or hold the modes: call fd.modes with jax.lax.stop_gradient of the parameters."
+)
+TWICE = (
+    "fd.modes: eigenvalues have first derivatives alone, since the modes have none. Take differences of jax.grad for "
+    "second ones."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +52,7 @@ class Modes:
     """
 
     values: jax.Array
-    fields: Mapping[str, jax.Array] = field(repr=False)
+    fields: Underived = field(repr=False)
     residuals: jax.Array = field(repr=False)
     plan: Plan = field(repr=False)
 
@@ -137,11 +147,12 @@ def modes(
     values, v = jnp.asarray(values), as_vectors(operator, right)
     change, found = _stacked(operator, find_images, stopped, v)
     residuals = _gaps(change, v, lax.stop_gradient(weights), values)
+    given = (arrays, base, weights)
     if left is not None:
-        change = _stacked(operator, find_change, (arrays, base), v)
-        values = _quotients(change, v, as_vectors(operator, left), weights, values)
+        kept = (v, as_vectors(operator, left), values)
+        values = derived_once(TWICE, partial(_eigenvalues, operator), given, kept)
     found = {name: mark_holes(plan, name, array) for name, array in found.items()}
-    return Modes(values, found, residuals, plan)
+    return Modes(values, Underived(NONE, found, given), residuals, plan)
 
 
 def stability(
@@ -258,6 +269,12 @@ def _stacked(operator: Operator, call: Any, given: Any, v: Vector) -> Any:
     count = next(iter(v.values())).shape[0]
     parts = call(operator, *given, {n: jnp.concatenate([jnp.real(one), jnp.imag(one)]) for n, one in v.items()})
     return jax.tree.map(lambda one: lax.complex(one[:count], one[count:]), parts)
+
+
+def _eigenvalues(operator: Operator, given: Any, kept: Any) -> jax.Array:
+    """The eigenvalues again, of vectors that stay."""
+    (*of_matrix, weights), (v, w, values) = given, kept
+    return _quotients(_stacked(operator, find_change, of_matrix, v), v, w, weights, values)
 
 
 def _sums(one: Vector) -> jax.Array:

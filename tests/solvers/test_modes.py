@@ -161,6 +161,26 @@ def test_derivatives_of_eigenvalues(only_large: None) -> None:
     np.testing.assert_allclose(jax.grad(growth)(jnp.asarray(2.6)), 0.5, rtol=1e-6)
 
 
+def test_what_has_no_derivative_is_told() -> None:
+    """Modes, and second derivatives of eigenvalues, which want those of modes, were zero in silence."""
+
+    def first(c: jax.Array) -> jax.Array:
+        return fd.modes(line(), 1, c=c, symmetric=True).values[0] ** 2
+
+    def shape(c: jax.Array) -> jax.Array:
+        return jnp.sum(fd.modes(line(), 1, c=c)["u"] ** 2)
+
+    c = jnp.asarray(2.0)
+    np.testing.assert_allclose(jax.grad(jax.jit(first))(c), 2 * c * line_values(0.1, 1)[0] ** 2, rtol=1e-9)
+    for of in (first, jax.jit(first)):
+        for second in (jax.hessian(of), jax.grad(jax.grad(of)), lambda c, of=of: jax.jvp(jax.grad(of), (c,), (c,))):
+            with pytest.raises(fd.DeclarationError, match="eigenvalues have first derivatives alone"):
+                second(c)
+    with pytest.raises(fd.DeclarationError, match="modes have no derivatives, only their eigenvalues have"):
+        jax.grad(shape)(c)
+    assert jax.grad(lambda c: shape(jax.lax.stop_gradient(c)) * c)(c) == shape(c)
+
+
 def test_as_a_dataset() -> None:
     found = fd.modes(line(), 2, c=1.0).to_xarray()
     assert found["u"].dims == ("mode", "x") and found["eigenvalue"].dims == ("mode",)
