@@ -167,6 +167,36 @@ def test_weights_that_branch_are_symmetric_for_some_parameters_only() -> None:
     assert "branch" in refused(rule, B.Dirichlet(0.0), B.Dirichlet(0.0), c=1.0)
 
 
+CHANCES: dict[str, tuple[Any, Any, bool]] = {
+    "a phase": (0.2 + 0.1j, lambda u, c: c * u["t-1", "x+1"] + jnp.conj(c) * u["t-1", "x-1"], False),
+    "a phase between walls": (0.2 + 0.1j, lambda u, c: c * u["t-1", "x+1"] + jnp.conj(c) * u["t-1", "x-1"], True),
+    "an imaginary part": (0.2 + 0.1j, lambda u, c: 0.5 * u["t-1"] + c - jnp.conj(c), False),
+    "a root of a square": (-0.2, lambda u, c: c * u["t-1", "x+1"] + jnp.sqrt(c * c) * u["t-1", "x-1"], True),
+    "a switch": (False, lambda u, c: 0.3 * (c.astype(float) * u["t-1", "x+1"] + u["t-1", "x-1"]), True),
+    "a whole number": (
+        2,
+        lambda u, c: 0.1 * (c.astype(float) * u["t-1", "x+1"] + (c**2).astype(float) * u["t-1", "x-1"]),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+@pytest.mark.parametrize("kernel", ["fft", "powers"])
+def test_what_holds_of_some_parameters_only_is_not_taken_for_granted(chance: str, kernel: str) -> None:
+    value, rule, walls = CHANCES[chance]
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=9), x=fd.Axis(0.0, 1.0, num=9, periodic=not walls))
+    u = fd.Field("u", grid, dtype=complex if isinstance(value, complex) else float)
+    u[...], u[0] = rule, lambda x: jnp.sin(5 * x) + x
+    if walls:
+        u[dict(x=[0, -1])] = B.Dirichlet(0.0)
+        with pytest.raises(fd.PlanningError, match=r"not symmetric|that branch"):
+            fd.plan(u, c=jnp.asarray(value), kernel=kernel)
+        return
+    found, wanted = (fd.solve(u, c=value, save=fd.final(), kernel=one).final["u"] for one in (kernel, "slices"))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+
+
 def test_a_wall_of_two_kinds_is_refused() -> None:
     grid = fd.Grid(t=fd.Time(0.0, 0.1, num=41), x=fd.Axis(0.0, 1.0, num=30), y=fd.Axis(0.0, 1.0, num=30, cells=True))
     u = fd.Field("u", grid)
