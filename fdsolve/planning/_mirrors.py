@@ -18,9 +18,12 @@ from ._pieces import Piece
 
 Offset = tuple[int, ...]
 Marks = Callable[[Operand], bool]
+Weigh = Callable[[Traced, Offset], Mapping[StateRead, Any]]
 SIGNS = {"value": -1.0, "slope": 1.0, "periodic": 1.0}
 """What a value beyond such a side is of the one that it repeats."""
 CLOSE = 1e-6
+DRAWS = ((1, 1.0), (-1, 1.0), (1, 30.0), (-1, 30.0), (0, 1.0))
+"""Sign (0: either) and size of the numbers that stand for parameters: weights may depend on signs, or branch."""
 
 
 def find_mirrors(
@@ -40,10 +43,40 @@ def find_mirrors(
     if len(numbers) > 1 or any(len(found) > 1 for found in derived.values()):
         return (False,) * len(axes)
     known = {name: rules[number] for name, (number,) in derived.items()}
+    (number,) = numbers
+
+    def weigh(draw: int) -> Weigh:
+        return lambda rule, shift: weights_of(rule, shift, inner, axes, draw)
+
+    found = [True] * len(axes)
+    for draw in _draws([rules[number], *known.values()]):
+        total = _total_weights(field, rules[number], known, weigh(draw))
+        if total is None:
+            return (False,) * len(axes)
+        if draw == 0 or np.isfinite(list(total.values())).all():
+            found = [even and _is_even(total, axis) for axis, even in enumerate(found)]
+    return tuple(found)
+
+
+def _draws(rules: Sequence[Traced]) -> range:
+    """How often weights of rules are looked at: once, where they are numbers."""
+    depends = any(not isinstance(one, StateRead) for rule in rules for one in rule.operands)
+    depends = depends or any(isinstance(one, Tracer) for rule in rules for one in rule.consts)
+    return range(len(DRAWS) if depends else 1)
+
+
+def _total_weights(
+    field: str,
+    rule: Traced,
+    known: Mapping[str, Traced],
+    weigh: Weigh,
+) -> dict[Offset, Any] | None:
+    """The weights of a field in a rule, by offset, through other fields whose rules are known; None where one's is
+    not."""
     total: dict[Offset, Any] = {}
 
     def add(rule: Traced, shift: Offset, factor: Any, depth: int) -> bool:
-        for read, weight in weights_of(rule, inner, shift, axes).items():
+        for read, weight in weigh(rule, shift).items():
             at = tuple(a + b for a, b in zip(shift, read.offset, strict=True))
             if read.field == field:
                 total[at] = total.get(at, 0.0) + factor * weight
@@ -51,15 +84,15 @@ def find_mirrors(
                 return False
         return True
 
-    if not add(rules[numbers.pop()], (0,) * len(axes), 1.0, len(known)):
-        return (False,) * len(axes)
+    ndim = len(rule.reads[0].offset) if rule.reads else 0
+    return total if add(rule, (0,) * ndim, 1.0, len(known)) else None
+
+
+def _is_even(total: Mapping[Offset, Any], axis: int) -> bool:
+    """Whether weights are the same both ways along an axis."""
     size = max(map(abs, total.values()), default=0.0)
-
-    def is_even(axis: int) -> bool:
-        turned = {tuple(-x if a == axis else x for a, x in enumerate(o)): w for o, w in total.items()}
-        return all(abs(turned.get(o, 0.0) - w) <= CLOSE * size for o, w in total.items())
-
-    return tuple(map(is_even, range(len(axes))))
+    turned = {tuple(-x if a == axis else x for a, x in enumerate(o)): w for o, w in total.items()}
+    return all(abs(turned.get(o, 0.0) - w) <= CLOSE * size for o, w in total.items())
 
 
 def true_sides(
@@ -99,16 +132,20 @@ def _repeats(
     else:  # twice the place of the wall, less its own
         moved = (2 * (size - 1) + (not side.on_point) if upper else -(not side.on_point)) - 2 * at
     wanted = tuple(moved if a == axis else 0 for a in range(len(axes)))
-    weights = weights_of(rules[piece.rule], inner, (0,) * len(axes), axes)
-    acting = {read: weight for read, weight in weights.items() if abs(weight) > CLOSE}
-    return [read.offset for read in acting] == [wanted] and all(
-        read.field == piece.field and abs(weight - SIGNS[side.kind]) <= CLOSE for read, weight in acting.items()
-    )
+    for draw in _draws([rules[piece.rule]]):
+        weights = weights_of(rules[piece.rule], (0,) * len(axes), inner, axes, draw)
+        if draw and not np.isfinite(list(weights.values())).all():
+            continue
+        acting = {read: weight for read, weight in weights.items() if abs(weight) > CLOSE}
+        same = all(read.field == piece.field and abs(w - SIGNS[side.kind]) <= CLOSE for read, w in acting.items())
+        if not same or [read.offset for read in acting] != [wanted]:
+            return False
+    return True
 
 
-def weights_of(rule: Traced, inner: Marks, shift: Offset, axes: Sequence[str]) -> Mapping[StateRead, Any]:
-    """The weights of what an affine rule reads of the unknown, where all else is some number, always the same for what
-    stands at the same place; the rule is applied at a `shift`."""
+def weights_of(rule: Traced, shift: Offset, inner: Marks, axes: Sequence[str], draw: int) -> Mapping[StateRead, Any]:
+    """The weights of what an affine rule reads of the unknown, where all else is some number of a draw, always the same
+    for what stands at the same place; the rule is applied at a `shift`."""
     moving = [inner(operand) for operand in rule.operands]
     if not any(moving):
         return {}
@@ -116,10 +153,11 @@ def weights_of(rule: Traced, inner: Marks, shift: Offset, axes: Sequence[str]) -
     specs = [variable.aval for variable in rule.jaxpr.invars]
     with jax.ensure_compile_time_eval():
         consts = [
-            _number(f"constant {k}", one) if isinstance(one, Tracer) else one for k, one in enumerate(closed.consts)
+            _number(f"constant {k}", one, draw) if isinstance(one, Tracer) else one
+            for k, one in enumerate(closed.consts)
         ]
         function = jex.jaxpr_as_fun(jex.ClosedJaxpr(closed.jaxpr, consts))
-        values = [_some(one, spec, shift, axes) for one, spec in zip(rule.operands, specs, strict=True)]
+        values = [_some(one, spec, shift, axes, draw) for one, spec in zip(rule.operands, specs, strict=True)]
         directions = [spec for spec, m in zip(specs, moving, strict=True) if m]
 
         def along(chosen: int) -> Any:
@@ -131,7 +169,7 @@ def weights_of(rule: Traced, inner: Marks, shift: Offset, axes: Sequence[str]) -
     return dict(zip(reads, weights, strict=True))
 
 
-def _some(operand: Operand, spec: Any, shift: Offset, axes: Sequence[str]) -> jax.Array:
+def _some(operand: Operand, spec: Any, shift: Offset, axes: Sequence[str], draw: int) -> jax.Array:
     """Some number for what an operand reads."""
     if isinstance(operand, ProfileRead):
         moved = zip(operand.axes, operand.offset, strict=True)
@@ -139,10 +177,18 @@ def _some(operand: Operand, spec: Any, shift: Offset, axes: Sequence[str]) -> ja
         key = f"{operand.name} {operand.axes} {place}"
     else:
         key = repr(operand)
-    return _number(key, spec)
+    return _number(key, spec, draw)
 
 
-def _number(key: str, spec: Any) -> jax.Array:
+def _number(key: str, spec: Any, draw: int) -> jax.Array:
     """Some number for a key, as an array of a shape and dtype."""
-    number = np.random.default_rng(crc32(key.encode())).uniform(0.5, 1.5)
-    return jnp.full(spec.shape, number if jnp.issubdtype(spec.dtype, jnp.inexact) else 1, spec.dtype)
+    random = np.random.default_rng([crc32(key.encode()), draw])
+    sign, size = DRAWS[draw]
+    number: Any = random.uniform(0.5, 1.5) * size * (sign or random.choice([-1, 1]))
+    if jnp.issubdtype(spec.dtype, jnp.complexfloating):
+        number += 1j * random.uniform(-1.5, 1.5)
+    elif jnp.issubdtype(spec.dtype, jnp.bool_):
+        number = sign > 0
+    elif not jnp.issubdtype(spec.dtype, jnp.inexact):
+        number = random.integers(1, 30)
+    return jnp.full(spec.shape, number, spec.dtype)

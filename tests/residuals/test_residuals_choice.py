@@ -81,6 +81,32 @@ def test_weights_that_are_parameters_count_as_any_numbers() -> None:
         fd.solve(problem(mixed, Dirichlet(0.0), Dirichlet(0.0)), solver=fd.solvers.Transform())
 
 
+SWITCHED: dict[str, tuple[Any, Any]] = {
+    "a phase": (0.2 + 0.5j, lambda c: (c, jnp.conj(c))),
+    "a sign": (-0.5, lambda c: (c, jnp.abs(c))),
+    "a root of a square": (-0.5, lambda c: (c, jnp.sqrt(c**2))),
+    "a large number": (7.0, lambda c: (0.5, jnp.where(c > 5.0, 0.2, 0.5))),
+    "a switch": (False, lambda c: (0.5 * c.astype(float), 0.5)),
+    "a whole number": (3, lambda c: (0.1 * c.astype(float), 0.1 * (c**2).astype(float))),
+}
+
+
+@pytest.mark.parametrize("case", SWITCHED)
+def test_weights_are_looked_at_for_parameters_of_all_kinds(case: str) -> None:
+    value, weigh = SWITCHED[case]
+    dtype = complex if isinstance(value, complex) else float
+    u = fd.Field("u", fd.Grid(x=AXIS, y=RING), dtype=dtype)
+
+    def rule(u: Any, c: Any) -> Any:
+        first, second = weigh(c)
+        return first * u["x+1"] + second * u["x-1"] + 0.3 * (u["y+1"] + u["y-1"]) - 3.0 * u[...] + 1.0
+
+    u[...] = fd.residual(rule)
+    u[dict(x=[0, -1])] = Dirichlet(0.0)
+    c = jnp.asarray(value)
+    np.testing.assert_allclose(fd.solve(u, c=c)["u"], fd.solve(u, c=c, solver=fd.solvers.Direct())["u"], atol=1e-12)
+
+
 def test_rules_may_close_over_traced_numbers() -> None:
     def total(a: Any) -> Any:
         u = problem(lambda u: a * laplacian(u) - 3.0 * a * derivative(u, "x") + 1.0, 0.0, a)
