@@ -148,8 +148,9 @@ def _reverse(task: Reversal, own: list[Any], room: Any, moving: tuple[int, ...],
         steps = length if steps is None else steps
         moved = back_through(steps)(state, legs.start + begin * cut.block, steps, *moved)
         if task.unrolled:  # the state before the next block is taken out of the buffer before its turn
+            first, stop, source, *on = way  # not added to lengths of loops, which vmap would make many
             late = none_after(moved[1:], legs.start.dtype)
-            places, state = legs.run(places, jax.tree.map(lambda number: number + late, way))
+            places, state = legs.run(places, (first, stop, source + late, *on))
         return (places if changing else (), state if task.unrolled else (), *moved), None
 
     first, entries = legs.entries(task.unrolled)

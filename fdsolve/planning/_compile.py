@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ..errors import PlanningError
-from ..field import AbstractAbsorber, Residual
+from ..field import AbstractAbsorber, AbstractPeriodic, Residual
 from ..region import Box, Part, Points
 from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
@@ -356,11 +356,13 @@ def _note_unread_walls(problem: Problem, phases: list[Phase], halos: dict[str, H
     for name in problem.names:
         walls = {(w.index, w.side): w for phase in phases for w in phase.fields[name].walls}
         for wall in walls.values():
-            acts = isinstance(wall.assignment.rule, BeyondPole | AbstractAbsorber)
+            rule, axis = wall.assignment.rule, problem.scope.grid.space[wall.side.axis]
+            seam = isinstance(rule, AbstractPeriodic) and problem.scope.grid.space_axis(axis).periodic  # lines too
+            acts = seam or isinstance(rule, BeyondPole | AbstractAbsorber)
             if sets_value(problem.scope.layouts[name], wall) or acts:
                 continue
             if halos[name][1 if wall.side.upper else 0][wall.side.axis] == 0:
                 notes.append(
                     f"{wall.assignment.describe(name)} has no effect at the {wall.side.word} "
-                    f"end of {problem.scope.grid.space[wall.side.axis]}: no rule reads beyond it"
+                    f"end of {axis}: no rule reads beyond it"
                 )

@@ -67,6 +67,22 @@ def test_elements_of_a_batch_have_rooms_of_their_own(names: tuple[str, ...], pla
     assert rooms_open() == 0
 
 
+def test_few_states_of_a_batch_are_marched_from_again() -> None:
+    """Steps are computed again in loops whose lengths are the same for all elements, also where blocks are unrolled."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.05, num=9), x=fd.Axis(0.0, 1.0, num=6)))
+    u[...] = lambda u, k: u["t-1"] + k * (u["t-1", "x+1"] - 2 * u["t-1"] + u["t-1", "x-1"])
+    u[0] = lambda x: jnp.sin(3 * x)
+    u[dict(x=[0, -1])] = 0.0
+
+    def slopes(adjoint: Any) -> Any:
+        of = lambda k: jnp.sum(fd.solve(u, k=k, save=fd.final(), adjoint=adjoint, kernel="slices")["u"] ** 2)  # noqa: E731
+        return jax.jit(jax.vmap(jax.grad(of)))(jnp.array([0.1, 0.2]))
+
+    few = fd.adjoint.Checkpointed(snapshots=2, storage=fd.adjoint.Host())
+    np.testing.assert_allclose(slopes(few), slopes(fd.adjoint.Full()), rtol=1e-11)
+    assert rooms_open() == 0
+
+
 def test_second_derivatives_with_states_outside() -> None:
     direction = dict(a=jnp.asarray(0.3), nu=jnp.ones(12))
 

@@ -61,6 +61,14 @@ def test_compact_derivatives(n: int, order: int) -> None:
     np.testing.assert_allclose(jax.jacobian(found)(VALUES), matrix, rtol=1e-10, atol=1e-10)
 
 
+def test_what_the_plan_says_of_whole_lines() -> None:
+    """No rule reads a ghost here, and yet the condition acts."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=3), x=RING))
+    u[...] = fd.rate(lambda u: compact(u, "x", 2))
+    u[0], u[dict(x=[0, -1])] = VALUES, AntiPeriodic()
+    assert not any("no effect" in note for note in fd.plan(u).notes)
+
+
 def test_compact_derivatives_on_a_stretched_axis() -> None:
     """Where u changes its sign the axis is half of a periodic one."""
     points = np.sort(np.random.default_rng(2).uniform(0, 0.2, NUM)) + 0.3 * np.arange(NUM)
