@@ -9,7 +9,7 @@ import fdsolve as fd
 
 from . import translate
 from .agreement import check
-from .declarations import Declaration, Expr, Line, Region, Rule, Unknown, Values, call, index, name, view
+from .declarations import Condition, Declaration, Expr, Line, Region, Rule, Unknown, Values, call, index, name, view
 from .strategies import ALL, arrays, initial
 
 U, V = view("u"), view("v")
@@ -118,5 +118,19 @@ def test_two_fields_swept_together_at_every_level() -> None:
     ]
     other = [Rule(index(...), 0.6 * call("sin", U.at()) + 0.1 * name("t")), initial((7,), 2)]
     declaration = Declaration(lines, (Unknown("u", tuple(own)), Unknown("v", tuple(other))), (0.0, 1.0, 4))
+    assert methods(declaration) == ["parallel", "scan"]
+    assert check(declaration)
+
+
+def test_fields_swept_together_have_walls_of_their_own() -> None:
+    """One field is read beyond one wall of y alone, the other beyond the other: both ghosts are in the sweep."""
+    lines = {"x": Line(0.0, 1.0, 6), "y": Line(0.0, 1.0, 4, cells=True)}
+    bodies = {"u": 0.5 * V.at(x=-1, y=-1) + name("x"), "v": 0.4 * call("sin", U.at(x=-1, y=1)) + 0.3 * U.at(x=-2)}
+    unknowns = []
+    for number, (one, body) in enumerate(bodies.items()):
+        walls = [Rule(index(ALL, side), Condition("neumann", (0.3 + number,))) for side in (0, -1)]
+        swept = Rule(index(slice(2, None), ALL), body)
+        unknowns.append(Unknown(one, (Rule(index(...), Values(arrays((6, 4), number))), swept, *walls)))
+    declaration = Declaration(lines, tuple(unknowns))
     assert methods(declaration) == ["parallel", "scan"]
     assert check(declaration)

@@ -92,11 +92,11 @@ def sweep(level: Level, stage: Sweep, axes: tuple[str, ...]) -> Level:
     start = {name: (jnp.zeros(row_shape, dtype[name]),) * back for name in fields}
     _, rows = lax.scan(step, start, (known, [prior[operand][0] for operand in varying], masks))
     for name in fields:
-        storage = level.structure.array(name)
-        place = [a - o for a, o in zip(frame.box.start, storage.origin, strict=True)]
-        level = level.with_current(
-            name, lax.dynamic_update_slice(level.current[name], frame.from_rows(rows[name]), place)
-        )
+        origin, array = level.structure.array(name).origin, level.current[name]
+        held = Box(origin, tuple(o + n for o, n in zip(origin, array.shape, strict=True))).intersect(frame.box)
+        place = [a - o for a, o in zip(held.start, origin, strict=True)]
+        found = take_box(frame.from_rows(rows[name]), frame.box.start, held)
+        level = level.with_current(name, lax.dynamic_update_slice(array, found, place))
     return level
 
 
@@ -107,8 +107,8 @@ def _make_frame(level: Level, stage: Sweep) -> _Frame:
     start = tuple(min(part) for part in zip(*(b.start for b in boxes), strict=True))
     stop = tuple(max(part) for part in zip(*(b.stop for b in boxes), strict=True))
     limits = [level.structure.array(piece.field) for piece in stage.pieces]
-    start = tuple(max(a, *(one.origin[i] for one in limits)) for i, a in enumerate(start))
-    stop = tuple(min(b, *(one.origin[i] + one.padded_shape[i] for one in limits)) for i, b in enumerate(stop))
+    start = tuple(max(a, min(one.origin[i] for one in limits)) for i, a in enumerate(start))
+    stop = tuple(min(b, max(one.origin[i] + one.padded_shape[i] for one in limits)) for i, b in enumerate(stop))
     weights = tuple(abs(w) for w in stage.direction)
     axis = next(a for a, w in enumerate(weights) if w == 1)
     return _Frame(Box(start, stop), weights, tuple(w < 0 for w in stage.direction), axis)
