@@ -16,7 +16,7 @@ from jax.core import Tracer
 from ._chunked import solve_in_chunks
 from .adjoint import AbstractAdjoint, AbstractWhole, count_bytes, fit_adjoint, show_jump, show_needs
 from .errors import DeclarationError, FdsolveError, NotFiniteWarning, PlanningError, RunError
-from .kernels import Arrays, Chosen, choose_kernels, give_up, kernels_of, names_of, resolve
+from .kernels import Arrays, Chosen, choose_kernels, forwards_alone, give_up, kernels_of, names_of, resolve
 from .monitors import AbstractMonitor, Checkpoints, Unwatched, check_monitors, note_unwatched
 from .planning import Plan, make_plan, show_bytes, show_option, show_wrong
 from .running import Kept, explain_last_level
@@ -120,6 +120,8 @@ def solve_declared(declared: Mapping[str, Any], kept: Kept | None = None) -> Sol
     if _goes_in_chunks(made, watching, declared["progress"], concrete):
         return solve_in_chunks(made, arrays, carry, watching, declared, build, kept)
     made, (history, carry, hidden, failed, finite) = build(partial(_finish, axes=axes, arrays=arrays, carry=carry))
+    if not concrete:
+        history, carry, hidden = _one_way(made, (history, carry, hidden))
     last = interiors(made.structure, carry[0])
     if concrete:
         _check_stepper(made, failed)
@@ -183,6 +185,14 @@ def _check_one_way(made: Plan, adjoint: AbstractAdjoint | None) -> None:
     stepper = made.structure.stepper
     if stepper is not None and isinstance(adjoint, AbstractWhole) and (why := stepper.why_not_forward(f"{adjoint!r}")):
         raise PlanningError(why)
+
+
+def _one_way(made: Plan, results: Any) -> Any:
+    """The results of a traced run, which say so where gradients are asked of a stepper that has tangents alone."""
+    stepper, why = made.structure.stepper, None
+    if stepper is not None and not isinstance(made.structure.adjoint, AbstractWhole):
+        why = stepper.why_not_back()
+    return results if why is None else forwards_alone(why, results)
 
 
 def _explain_one_way(made: Plan, error: Exception) -> None:

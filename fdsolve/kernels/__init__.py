@@ -17,6 +17,7 @@ from ._level import take_box as take_box
 from ._level import vectorise_function as vectorise_function
 from ._linear_map import linear_map as linear_map
 from ._march_call import MarchCall as MarchCall
+from ._one_way import forwards_alone as forwards_alone
 from ._powers import march_by_powers as march_by_powers
 from ._recurrence import solve_recurrence as solve_recurrence
 

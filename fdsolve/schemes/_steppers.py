@@ -238,6 +238,10 @@ class AbstractStepper(ABC):
         """Why `what` cannot carry derivatives forward through its steps, and what can; None where it can."""
         return None
 
+    def why_not_back(self) -> str | None:
+        """Why derivatives cannot be taken back through its steps, and what can; None where they can."""
+        return None
+
     @property
     def speed_rules(self) -> dict[str, Any]:
         """Rules for propagation speeds by axis ("" for every axis), to be traced with the problem."""

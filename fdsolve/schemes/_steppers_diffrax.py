@@ -66,6 +66,14 @@ class Diffrax(AbstractStepper):
             f'"forward" and "forward_gradient"; diffrax.DirectAdjoint() has both and serves "uoro" and window= too.'
         )
 
+    def why_not_back(self) -> str | None:
+        if not isinstance(self.adjoint, _load().ForwardMode):
+            return None
+        return (
+            f"{self!r} has derivatives forward in time alone, and gradients here go back. Leave its adjoint= out, "
+            f"or take fd.solve(..., adjoint=fd.adjoint.Forward()) for few parameters; jax.jvp and jax.jacfwd serve."
+        )
+
     def bind(self, outline: Outline) -> "Diffrax":
         if outline.older:
             raise PlanningError(

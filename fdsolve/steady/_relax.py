@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError, RunError
-from ..kernels import Arrays
+from ..kernels import Arrays, forwards_alone
 from ..planning import METHODS, Plan, Relaxation, Solve, Structure, describe_sweep, make_plan, plan_relaxation
 from ..solution import LastLevel, Solution
 from ..solvers import Report
@@ -20,6 +20,10 @@ from ._holes import mark_holes
 
 MOST = 100_000
 """Sweeps at most, where only `until` is given."""
+BACK = (
+    "fd.relax: with until= the number of sweeps is not known, and there are derivatives forwards alone (jax.jvp). Give "
+    "sweeps= without until= for gradients; or solve by fd.solve, which differentiates the equation itself."
+)
 
 
 def relax(
@@ -95,6 +99,7 @@ def _sweep(
         goal = jnp.asarray(until, _real_dtype(operator))
         found = relax_until(operator, structure, sweeps, every, arrays, base, factor, goal)
         reached = found.residual <= goal
+        found = found._replace(fields=forwards_alone(BACK, found.fields))
     if not isinstance(found.residual, Tracer):
         _check_result(operator, found, reached, until)
     return found, reached

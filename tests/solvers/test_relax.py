@@ -193,6 +193,21 @@ def test_wrong_arguments(options: dict, match: str) -> None:
         fd.relax(reaction(), k=K, **options)
 
 
+def test_sweeps_of_no_known_number_are_differentiated_forwards() -> None:
+    e = line(lambda e, x, k: laplacian(e) - k * e[...] + x)
+
+    def of(k: jax.Array) -> jax.Array:
+        return jnp.sum(fd.relax(e, method="sor", until=1e-10, k=k)["e"])
+
+    k, small = jnp.asarray(1.0), 1e-4
+    slope = (of(k + small) - of(k - small)) / (2 * small)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(of))(k), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(jax.jacfwd(of))(k[None]), slope, rtol=1e-6)
+    for back in (jax.grad(of), jax.jit(jax.grad(of))):
+        with pytest.raises(fd.PlanningError, match=r"forwards alone .*Give sweeps= without until= for gradients"):
+            back(k)
+
+
 def test_it_says_how_far_it_came() -> None:
     with pytest.raises(fd.RunError, match="brought the residual to"):
         fd.relax(line(lambda e, x: laplacian(e) + x), until=1e-9, sweeps=3)

@@ -126,6 +126,16 @@ def test_diffrax_in_reverse_says_so_to_streams_and_jvp() -> None:
         jax.jvp(lambda k: decaying(k, stepper=stepper), (1.0,), (1.0,))
 
 
+@pytest.mark.parametrize("around", [lambda f: f, jax.jit], ids=["alone", "jit"])
+def test_diffrax_forward_says_that_gradients_go_back(around: Any) -> None:
+    stepper = Diffrax(diffrax.Tsit5(), adjoint=diffrax.ForwardMode())
+    for adjoint in (None, fd.adjoint.Checkpointed(snapshots=1)):
+        of = lambda k, a=adjoint: decaying(k, stepper=stepper, adjoint=a)  # noqa: E731
+        with pytest.raises(fd.PlanningError, match=r"forward in time alone, and gradients .*Leave its adjoint= out"):
+            around(jax.grad(of))(1.0)
+        assert around(jax.jacfwd(of))(1.0) < 0
+
+
 def test_diffrax_forward_is_carried_forward() -> None:
     found = []
     for own, adjoint in ((None, None), (diffrax.ForwardMode(), fd.adjoint.Forward())):
