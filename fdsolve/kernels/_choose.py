@@ -15,9 +15,9 @@ from ..planning import Parallel, PhaseStructure, Piece, Segment, Structure
 from ._affine_pieces import stencil_calls
 from ._level import Arrays
 from ._march_call import MarchCall
-from ._registry import available, detect_platform
+from ._registry import available, detect_platform, get
 from ._scopes import resolve, show_known
-from ._selection import Choice, failed, note_failure, refusal_of, select
+from ._selection import Choice, failed, is_named, note_failure, refusal_of, select
 
 OPERATIONS = ("march", "stencil")
 """What a solve is made of: many levels at once, and the sums over neighbours within a level."""
@@ -58,8 +58,9 @@ def choose_kernels(
             f"{', '.join(sorted(named))}."
         )
     explicit = "tune" if option == "tune" else asked
-    found = [_choose_march(structure, axes, explicit, operands), _choose_stencil(structure, explicit)]
-    chosen = tuple(one for one in found if one is not None)
+    stencil = _choose_stencil(structure, explicit)
+    march = _choose_march(structure, axes, explicit, operands, stencil)
+    chosen = tuple(one for one in (march, stencil) if one is not None)
     wanted = {operation: name for operation, name in asked.items() if name not in ("auto", "slices")}
     if wanted and not any(one.operation in wanted for one in chosen):
         raise PlanningError(
@@ -126,9 +127,16 @@ def _show_few(entries: Sequence[str], most: int = 3) -> str:
 
 
 def _choose_march(
-    structure: Structure, axes: tuple[str, ...], explicit: Any, operands: Mapping[str, Any]
+    structure: Structure,
+    axes: tuple[str, ...],
+    explicit: str | Mapping[str, str],
+    operands: Mapping[str, Any],
+    stencil: Chosen | None,
 ) -> Chosen | None:
-    """The kernel of the longest run of levels of one phase, where marches have the portable kernel to fall back on."""
+    """The kernel of the longest run of levels of one phase, where marches have the portable kernel to fall back on.
+
+    Where a kernel for stencils was asked for and none for marches, it is the portable one, which runs it.
+    """
     runs = [segment for segment in structure.segments if len(segment.phases) == 1 and segment.stop - segment.start > 1]
     if not runs or not any(kernel.backend == "slices" for kernel in available("march")):
         return None
@@ -136,7 +144,11 @@ def _choose_march(
     steps = steps_between(structure, longest)
     phase = structure.phases[longest.phases[0]]
     call = MarchCall(structure, phase, axes, steps, detect_platform())
-    choice = select(call, explicit, _march_examples(call, operands, longest.start))
+    if stencil is not None and stencil.choice.asked_for and not is_named("march", explicit):
+        reason = f"it runs stencils by {stencil.choice.backend}"
+        choice = Choice("slices", get("march", "slices"), reason, (), (f"stencil: {stencil.choice.backend}",))
+    else:
+        choice = select(call, explicit, _march_examples(call, operands, longest.start))
     return Chosen("march", choice, call, pieces_of(phase), f"; up to {steps} levels at a time")
 
 

@@ -53,10 +53,8 @@ def select(call: Any, explicit: str | Mapping[str, str] = "auto", operands: Oper
     `operands()` gives what to measure on (default: the call's own examples). Raises DeclarationError for a name that
     the operation does not have; PlanningError where the kernel asked for does not serve the call, and where none does.
     """
-    operation = call.operation
-    named = explicit if isinstance(explicit, str) else explicit.get(operation, "auto")
-    chain: list[str] = []
-    asked = None if named in ("auto", "tune") else named
+    operation, chain = call.operation, list[str]()
+    named, asked = _named(operation, explicit)
     for source, name in (("explicit", asked), ("scoped overlay", overlaid(operation) if asked is None else None)):
         if name is None:
             chain.append(f"{source}: none")
@@ -64,7 +62,8 @@ def select(call: Any, explicit: str | Mapping[str, str] = "auto", operands: Oper
         kernel = get(operation, name)
         if (why := refusal_of(kernel, call)) is not None:
             raise PlanningError(
-                f"The kernel `{name}` asked for ({source}) does not serve this {operation}: {why}. {_show_others(call)}"
+                f"The kernel `{name}` asked for ({source}) does not serve this {operation}: {why.rstrip('.')}. "
+                f"{_show_others(call)}"
             )
         return Choice(name, kernel, source, candidates(call)[1], (*chain, f"{source}: {name}"))
     serving, refused = candidates(call)
@@ -80,6 +79,17 @@ def select(call: Any, explicit: str | Mapping[str, str] = "auto", operands: Oper
     best = serving[0]
     chain.append(f"heuristic: {best.backend}, the highest priority of {len(serving)} that serve")
     return Choice(best.backend, best, "highest priority", refused, tuple(chain))
+
+
+def is_named(operation: str, explicit: str | Mapping[str, str]) -> bool:
+    """Whether a kernel for an operation is asked for, explicitly or by a block around."""
+    return _named(operation, explicit)[1] is not None or overlaid(operation) is not None
+
+
+def _named(operation: str, explicit: str | Mapping[str, str]) -> tuple[str, str | None]:
+    """What an option says for an operation, and the kernel that this names, if it is one."""
+    named = explicit if isinstance(explicit, str) else explicit.get(operation, "auto")
+    return named, None if named in ("auto", "tune") else named
 
 
 def candidates(call: Any) -> tuple[list[Kernel], tuple[tuple[str, str], ...]]:

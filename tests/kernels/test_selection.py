@@ -280,6 +280,26 @@ def test_an_overlay_reaches_solves():
     assert "stencil: reference (scoped overlay)" in str(plan)
 
 
+@pytest.mark.parametrize("scoped", [False, True])
+def test_a_stencil_kernel_that_is_asked_for_runs_however_much_work_there_is(scoped):
+    calls = []
+
+    @kernels.register("stencil", backend="tests.counted", priority=-50)
+    def counted(call, values, weights):
+        calls.append(call.shape)
+        return kernels.get("stencil", "slices")(call, values, weights)
+
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=50), x=fd.Axis(0.0, 1.0, num=2000, periodic=True)))
+    u[...], u[0] = lambda u: 0.5 * (u["t-1", "x-1"] + u["t-1", "x+1"]), 1.0
+    assert "march: slices" not in str(fd.plan(u, save=fd.final()))
+    with kernels.use("tests.counted" if scoped else "auto"):
+        solution = fd.solve(u, save=fd.final(), kernel="auto" if scoped else "tests.counted")
+    assert "Kernel for march: slices (it runs stencils by tests.counted)" in str(solution.plan)
+    assert (2000,) in calls
+    both = fd.plan(u, save=fd.final(), kernel={"march": "fft", "stencil": "tests.counted"})
+    assert "Kernel for march: fft (explicit)" in str(both)
+
+
 def test_a_stencil_kernel_asked_for_where_no_rule_is_a_stencil():
     u = fd.Field("u", GRID)
     u[...] = lambda u: 0.1 * u["t-1", "x-1"] ** 2
