@@ -89,6 +89,16 @@ def test_what_no_hyperplane_orders_goes_point_by_point() -> None:
     assert check(declaration)
 
 
+def test_single_points_under_a_mask() -> None:
+    """The order of points is found while parameters are traced."""
+    mask = np.array([True, True, False, True, True, True, False, True])
+    left = Rule(Region("mask", (mask & (np.arange(8) > 0) & (np.arange(8) < 4),)), 0.5 * U.at(x=3) + name("x"))
+    right = Rule(Region("mask", (mask & (np.arange(8) > 3) & (np.arange(8) < 7),)), 0.7 * call("sin", U.at(x=-4)))
+    declaration = over_values((8,), left, right)
+    assert methods(declaration) == ["parallel", "points"]
+    assert check(declaration)
+
+
 def test_the_plan_names_the_last_resort() -> None:
     (sweep,) = [s for s in translate.plan(interleaved()).structure.phases[0].stages if hasattr(s, "method")]
     assert "no hyperplane" in sweep.reason

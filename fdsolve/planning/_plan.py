@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -324,9 +325,9 @@ def _with_sequence(problem: Problem, compiled: Compiled, stage: Stage, axes: tup
 
 
 def _concrete_mask(problem: Problem, piece: Piece) -> np.ndarray | None:
-    if piece.mask is None:
-        return None
-    return np.asarray(problem.store.profiles[piece.mask].build(piece.box.start, piece.box.stop))
+    with jax.ensure_compile_time_eval():  # masks are numbers where parameters are traced, too
+        build = problem.store.profiles[piece.mask].build if piece.mask else None
+        return None if build is None else np.asarray(build(piece.box.start, piece.box.stop))
 
 
 def _segments(of_level: list[int]) -> tuple[Segment, ...]:
