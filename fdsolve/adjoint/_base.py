@@ -28,8 +28,8 @@ def _nothing(carry: Any) -> Any:
 class Rooms:
     """What a march by steps writes new levels into. `fresh(carry)` are arrays for one of them, `open(carry, arrays)` is
     the carry with these, `close` takes them away, and `newest(carry)` is what has become of them; after `turn` steps
-    all arrays are back in their places. Without any, new levels are new arrays. `pieces`: the rules in a step, which
-    say how long it takes to compile."""
+    all arrays are back in their places. Without any, new levels are new arrays. `pieces`: the rules in a step, long
+    ones as several, which say how long it takes to compile."""
 
     fresh: Callable[[Any], Any] = _nothing
     open: Callable[[Any, Any], Any] = _same

@@ -12,6 +12,7 @@ from ._equations import ALL_CALLS as ALL_CALLS
 from ._equations import CALLS as CALLS
 from ._equations import SAME as SAME
 from ._equations import bind_equation as bind_equation
+from ._equations import count_operations as count_operations
 from ._equations import follow as follow
 from ._equations import inner_of as inner_of
 from ._equations import why_not_pointwise as why_not_pointwise

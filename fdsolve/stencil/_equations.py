@@ -57,6 +57,12 @@ def why_not_pointwise(
     return None
 
 
+def count_operations(jaxpr: jex.Jaxpr) -> int:
+    """Operations in a jaxpr, those within calls too."""
+    called = (inner_of(eqn) for eqn in jaxpr.eqns)
+    return sum(1 if inner is None else count_operations(inner.jaxpr) for inner in called)
+
+
 def inner_of(eqn: Any) -> jex.ClosedJaxpr | None:
     """What an equation calls; None if that is not known."""
     inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))

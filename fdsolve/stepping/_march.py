@@ -21,7 +21,7 @@ from ._prepare import prepare_stages, prepare_systems
 from ._record import recorded, start_records
 from ._saves import Advance, Carry, Keep, Leap, find_gaps, march_flagged, march_leaping, march_saving
 from ._shown import Saved, is_finite, keep, shown, start_means, without_means
-from ._spare import count_pieces, make_spare, newest, turn_of, with_spare, without_spare
+from ._spare import count_usual_pieces, make_spare, newest, turn_of, with_spare, without_spare
 from ._state import State
 from ._system import System
 from ._systems import Systems
@@ -289,7 +289,7 @@ def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> 
     )
     if not simple or (structure.stepper is not None and structure.stepper.solves):
         return None
-    turn, pieces = turn_of(structure, segment), count_pieces(structure, segment)
+    turn, pieces = turn_of(structure, segment), count_usual_pieces(structure, segment)
     if turn == 1:
         return Rooms(pieces=pieces)
     return Rooms(

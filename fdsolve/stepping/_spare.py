@@ -5,16 +5,20 @@ the oldest becomes the next spare. Unrolled by as many steps as there are arrays
 each turn of the loop, so that XLA copies none of them.
 """
 
+from collections.abc import Iterator
 from math import lcm, prod
 
 import jax
 import jax.numpy as jnp
 
-from ..planning import Segment, Structure
+from ..planning import Piece, Segment, Stage, Structure, pieces_of
+from ..stencil import count_operations
 from ._state import State
 
 MIN_UNROLLED_POINTS = 2**14
 MAX_UNROLLED_PIECES = 48
+USUAL_OPERATIONS = 10
+"""Operations of a rule, as far as the time to compile it goes."""
 
 Spare = dict[str, jax.Array]
 """An array for a new level, by field."""
@@ -53,9 +57,22 @@ def turn_of(structure: Structure, segment: Segment) -> int:
 
 def count_pieces(structure: Structure, segment: Segment) -> int:
     """Pieces of rules in a step."""
-    pieces = 0
+    return sum(repeats for repeats, _ in _repeated(structure, segment))
+
+
+def count_usual_pieces(structure: Structure, segment: Segment) -> int:
+    """The same, where rules of many operations count as the several usual ones that take as long to compile."""
+    operations = sum(
+        repeats * count_operations(structure.rules[piece.rule].jaxpr)
+        for repeats, one in _repeated(structure, segment)
+        for piece in ((one,) if isinstance(one, Piece) else pieces_of(one))
+    )
+    return max(count_pieces(structure, segment), operations // USUAL_OPERATIONS)
+
+
+def _repeated(structure: Structure, segment: Segment) -> Iterator[tuple[int, Stage | Piece]]:
+    """The stages and rates of a step, with how often they are evaluated."""
     for number in set(segment.phases):
         phase = structure.phases[number]
         repeats = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
-        pieces += repeats * (len(phase.stages) + len(phase.rates))
-    return pieces
+        yield from ((repeats, one) for one in (*phase.stages, *phase.rates))

@@ -198,3 +198,16 @@ def test_the_default_unrolls_blocks_where_numbers_move(gone_back: list[str]) -> 
     found = jax.jit(jax.grad(by(NUMBERS, loss(carried, 65, None))))(point)
     assert set(gone_back) == {"unrolled"}
     agree(found, jax.jit(jax.grad(by(NUMBERS, loss(carried, 65, fd.adjoint.Full()))))(point), 10)
+
+
+def test_long_rules_are_not_unrolled(gone_back: list[str]) -> None:
+    """Compiling ten steps of them would take minutes."""
+
+    def long(levels: int) -> tuple[fd.Field, ...]:
+        u, v = carried(levels)
+        u[1:, 1:-1] = lambda u, v, k: u["t-1"] + k * sum(jnp.sin(j * _around(u) - v["t-1"]) for j in range(20))
+        return u, v
+
+    point = {name: POINT[name] for name in NUMBERS}
+    jax.jit(jax.grad(by(NUMBERS, loss(long, 65, None)))).lower(point)
+    assert set(gone_back) == {"looped"}
