@@ -147,10 +147,10 @@ def modes(
     values, v = jnp.asarray(values), as_vectors(operator, right)
     change, found = _stacked(operator, find_images, stopped, v)
     residuals = _gaps(change, v, lax.stop_gradient(weights), values)
-    given = (arrays, base, weights)
+    given, form = jax.tree.flatten((arrays, base, weights))
     if left is not None:
         kept = (v, as_vectors(operator, left), values)
-        values = derived_once(TWICE, partial(_eigenvalues, operator), given, kept)
+        values = derived_once((TWICE, partial(_eigenvalues, operator, form)), given, kept)
     found = {name: mark_holes(plan, name, array) for name, array in found.items()}
     return Modes(values, Underived(NONE, found, given), residuals, plan)
 
@@ -271,9 +271,9 @@ def _stacked(operator: Operator, call: Any, given: Any, v: Vector) -> Any:
     return jax.tree.map(lambda one: lax.complex(one[:count], one[count:]), parts)
 
 
-def _eigenvalues(operator: Operator, given: Any, kept: Any) -> jax.Array:
+def _eigenvalues(operator: Operator, form: Any, given: list[Any], kept: Any) -> jax.Array:
     """The eigenvalues again, of vectors that stay."""
-    (*of_matrix, weights), (v, w, values) = given, kept
+    (*of_matrix, weights), (v, w, values) = form.unflatten(given), kept
     return _quotients(_stacked(operator, find_change, of_matrix, v), v, w, weights, values)
 
 

@@ -2,52 +2,58 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from .._tangents import moves
+from .._own_derivative import own_derivative
+from .._tangents import moves, replaced
 from ..errors import DeclarationError
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def underived(message: str, value: Any, given: Any) -> Any:
-    """The value, made of what is given; an error with the message where that is differentiated by."""
+@own_derivative
+def underived(message: str, value: Any, given: list[Any]) -> Any:
+    """The value, made of the arrays given; an error with the message where that is differentiated by."""
     return value
 
 
-def _refuse(message: str, primals: Any, tangents: Any) -> Any:
-    value, _ = primals
-    if any(moves(leaf) for leaf in jax.tree.leaves(tangents[1])):
+@underived.defjvp
+def _refuse(message: str, trees: Any, tangents: Any) -> tuple[Any, Any]:
+    if any(moves(leaf) for leaf in tangents[1]):
         raise DeclarationError(message)
-    return value, jax.tree.map(jnp.zeros_like, value)
+    return trees[0], tangents[0]
 
 
-underived.defjvp(_refuse, symbolic_zeros=True)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def derived_once(message: str, function: Callable[[Any, Any], Any], given: Any, kept: Any) -> Any:
-    """`function(given, kept)`, differentiated by what is given, once: what is kept stands for a function of it."""
-    return function(given, kept)
+@own_derivative
+def derived_once(told: tuple[str, Callable[[list[Any], Any], Any]], given: list[Any], kept: Any) -> Any:
+    """function(given, kept) of a message and a function, differentiated by the arrays given, once: what is kept
+    stands for a function of them."""
+    return told[1](given, kept)
 
 
 @derived_once.defjvp
-def _once(message: str, function: Callable[[Any, Any], Any], primals: Any, tangents: Any) -> Any:
-    given, kept = primals
+def _once(told: tuple[str, Callable[[list[Any], Any], Any]], trees: Any, tangents: Any) -> tuple[Any, Any]:
+    (given, kept), (message, function) = trees, told
+    moving = [k for k, tangent in enumerate(tangents[0]) if moves(tangent)]
+    if not moving:
+        found = function(given, kept)
+        return found, jax.tree.map(jnp.zeros_like, found)
     kept = underived(message, kept, given)
-    return jax.jvp(lambda moved: function(moved, kept), (given,), tangents[:1])
+
+    def moved(*own: Any) -> Any:
+        return function(replaced(given, moving, own), kept)
+
+    return jax.jvp(moved, [given[k] for k in moving], [tangents[0][k] for k in moving])
 
 
 @dataclass(frozen=True, eq=False)
 class Underived(Mapping[str, Any]):
-    """Arrays by name, made of what is given; an error with the message where one is looked at and that moves."""
+    """Arrays by name, made of others; an error with the message where one is looked at and that moves."""
 
     message: str
     arrays: Mapping[str, jax.Array]
-    given: Any
+    given: list[Any]
 
     def __getitem__(self, name: str) -> Any:
         return underived(self.message, self.arrays[name], self.given)

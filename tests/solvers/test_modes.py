@@ -172,7 +172,11 @@ def test_what_has_no_derivative_is_told() -> None:
 
     c = jnp.asarray(2.0)
     np.testing.assert_allclose(jax.grad(jax.jit(first))(c), 2 * c * line_values(0.1, 1)[0] ** 2, rtol=1e-9)
-    for of in (first, jax.jit(first)):
+
+    def again(c: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda s, _: (s + 0.01 * first(s), None), c, None, length=2)[0]
+
+    for of in (first, jax.jit(first), again):
         for second in (jax.hessian(of), jax.grad(jax.grad(of)), lambda c, of=of: jax.jvp(jax.grad(of), (c,), (c,))):
             with pytest.raises(fd.DeclarationError, match="eigenvalues have first derivatives alone"):
                 second(c)
