@@ -57,7 +57,10 @@ UNROLLED = 1
 def why_not(call: MarchCall) -> str | None:
     """Why the transforms do not serve a march; None if they do."""
     found = affine_march(call)
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    dtype = np.dtype(call.structure.arrays[0].dtype)
+    return f"transforms take no {dtype}" if jnp.finfo(dtype).bits < 32 else None
 
 
 def rank(call: MarchCall) -> int:

@@ -31,9 +31,10 @@ class StencilCall:
             raise DeclarationError("A stencil reads at least one point; got no offsets.")
         if wrong := [o for o in self.offsets if len(o) != len(self.shape)]:
             raise DeclarationError(f"The offset {wrong[0]} is not one of {len(self.shape)} axes, shape {self.shape}.")
-        if not jnp.issubdtype(np.dtype(self.dtype), jnp.inexact):
+        dtype = np.dtype(self.dtype)
+        if not jnp.issubdtype(dtype, jnp.inexact):
             raise DeclarationError(f"A stencil weighs floats or complex numbers; got dtype {self.dtype}.")
-        object.__setattr__(self, "dtype", np.dtype(self.dtype).str)
+        object.__setattr__(self, "dtype", dtype.name if dtype.kind == "V" else dtype.str)  # bfloat16 has no code
 
     @property
     def rank(self) -> int:

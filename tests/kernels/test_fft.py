@@ -159,6 +159,13 @@ def test_it_says_what_it_does_not_serve() -> None:
     assert "one-step" in refused(heat, zero, zero, stepper=AdamsBashforth(2))
 
 
+def test_half_precision_is_left_to_others() -> None:
+    u = fd.Field("u", ring(levels=2001), dtype=jnp.float16)
+    u[...], u[0] = lambda u: 0.5 * (u["t-1", "x+1"] + u["t-1", "x-1"]), 1.0
+    text = str(fd.plan(u, save=fd.final()))
+    assert "refused fft: transforms take no float16" in text and "march: fft" not in text
+
+
 def test_weights_that_branch_are_symmetric_for_some_parameters_only() -> None:
     def rule(u: Any, c: Any) -> Any:
         left = jnp.where(c > 5.0, 0.2, 0.1)

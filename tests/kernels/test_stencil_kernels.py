@@ -193,3 +193,15 @@ def test_whole_solves_agree_with_slices_gradients_too(seed, dtype, names):
             continue
         for found, expected in zip(solve(one), wanted, strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * float(jnp.abs(expected).max() + 1))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_known_by_its_name(dtype):
+    call = StencilCall((5,), dtype, ((-1,), (0,), (1,)))
+    values, weights = call.examples()
+    assert np.dtype(call.dtype) == jnp.dtype(dtype) and values.dtype == weights.dtype == jnp.dtype(dtype)
+    wanted = np.convolve(np.asarray(values, float), np.asarray(weights, float)[::-1], "valid")
+    for name in ("slices", "gemm", "reference"):
+        found = kernels.get("stencil", name)(call, values, weights)
+        np.testing.assert_allclose(np.asarray(found, float), wanted, atol=0.1 if dtype == "bfloat16" else 0.01)
+    assert "does not serve" in kernels.explain(call, "conv") and f"this is {dtype}" in kernels.explain(call, "conv")
