@@ -15,6 +15,8 @@ from fdsolve.kernels import Arrays, get
 from fdsolve.kernels.native import _derivative, _objects, _pull
 from fdsolve.kernels.native._adjoint import Sum
 from fdsolve.kernels.native._derivative import march
+from fdsolve.kernels.native._march import pulled_of
+from fdsolve.kernels.native._operands import Pull
 from fdsolve.kernels.native._sums import gather_sums
 from fdsolve.kernels.native._tiling import Tiling
 from fdsolve.planning import Array
@@ -247,6 +249,41 @@ def test_what_changes_along_time_is_pulled_level_by_level(monkeypatch: pytest.Mo
     wanted = pulled(forced, given, kernel="slices")
     forbid_portable(monkeypatch, _derivative, _pull)
     agree(pulled(forced, given, kernel="native"), wanted)
+
+
+@pytest.mark.parametrize("ring", ["", "x", "y"])
+def test_coefficients_read_at_many_places_are_added_up_where_they_stand(
+    ring: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sum for what all points give to an entry, whatever regions and masks there are; rows round a ring apart."""
+    along = slice(None) if ring == "x" else slice(2, 5)
+    kept = fd.where(lambda x, y: jnp.sin(20 * y if ring == "x" else 30 * x + 20 * y) > 0.5)
+
+    def mixed(start: Any, a: Any, b: Any, c: Any, **options: Any) -> Any:
+        u = fd.Field("u", grid(5, x=axis(8, periodic=ring == "x"), y=axis(9, periodic=ring == "y")))
+        u[...] = lambda u, a: u["t-1"] + 0.1 * (a["x+1", "y-1"] * u["t-1", "x+1"] - a["x-1"] * a["y+1"] * u["t-1"] ** 2)
+        u[2:, along, 3:6] += lambda u, a, b: 0.2 * jnp.sin(a["y-1"] * u["t-1", "y+1"]) * b["y+1"] * b["y-1"]
+        u[kept] = lambda u, b, c: u["t-1"] * b[...] + c["t-1"] * c[...]
+        for name in {"x", "y"} - {ring}:
+            u[{name: [0, -1]}] = lambda a: a[...]
+        u[0] = start
+        return final(u, a=a, b=fd.along(b, "y"), c=fd.along(c, "t"), **options)
+
+    given = [normal(8, 9), normal(8, 9), normal(9), normal(6)]
+    wanted = pulled(mixed, given, kernel="slices")
+    forbid_portable(monkeypatch, _derivative, _pull)
+    agree(pulled(mixed, given, kernel="native"), wanted)
+
+
+@pytest.mark.parametrize(("ring", "sums"), [(False, 1), (True, 3)])
+def test_sums_of_a_coefficient_between_points(ring: bool, sums: int) -> None:
+    u = fd.Field("u", grid(4, x=axis(12, periodic=ring), y=axis(9)))
+    u[...] = lambda u, kappa, dt: u["t-1"] + dt * divergence(kappa, u, at="t-1")
+    for name in ("y",) if ring else ("x", "y"):
+        u[{name: [0, -1]}] = 0.0
+    u[0] = 1.0
+    case = case_of(u, kappa=normal(12, 9))
+    assert len(pulled_of(case.call, Pull(("parameter kappa",))).sums) == sums
 
 
 @pytest.mark.parametrize("back", [1, 2, 3])

@@ -10,7 +10,7 @@ import pytest
 
 import fdsolve as fd
 from fdsolve.kernels import get
-from fdsolve.kernels.native import _march, _nested, _schedule, _tiling
+from fdsolve.kernels.native import _march, _nested, _processors, _schedule, _tiling
 from fdsolve.kernels.native._derivative import march
 from fdsolve.kernels.native._march import layout_of, whole_layout_of
 from fdsolve.kernels.native._operands import Pull
@@ -147,6 +147,13 @@ def test_threads_never_write_different_numbers_at_once() -> None:
     case.agrees((ALL, None))
 
 
+def smooth(size: int) -> Case:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=9), x=axis(size), y=axis(size)), dtype=jnp.float32)
+    u[...] = lambda u: u["t-1"] + 0.1 * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
+    u[0] = u[dict(x=[0, -1])] = 0.5
+    return case_of(u)
+
+
 def test_where_levels_are_computed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one goes through tiles at a time; of a few, where they stay in the cache that threads share."""
     monkeypatch.setattr(_tiling, "num_threads", lambda: 2)
@@ -156,12 +163,6 @@ def test_where_levels_are_computed_whole(monkeypatch: pytest.MonkeyPatch) -> Non
         tiling = choose_tiling(layout_of(case.call), 32)
         return or_whole(tiling, 32, whole_layout_of(case.call))
 
-    def smooth(size: int) -> Case:
-        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=9), x=axis(size), y=axis(size)), dtype=jnp.float32)
-        u[...] = lambda u: u["t-1"] + 0.1 * (u["t-1", "x-1"] - 2 * u["t-1"] + u["t-1", "x+1"])
-        u[0] = u[dict(x=[0, -1])] = 0.5
-        return case_of(u)
-
     few = smooth(256)
     assert chosen(few, 2**25) == Tiling(32, 2, 2, whole=True)
     large = chosen(smooth(1600), 2**23)
@@ -170,6 +171,19 @@ def test_where_levels_are_computed_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     assert chosen(layered(), 2**10).whole, "one level at a time"
     assert not or_whole(Tiling(1, 2, 2), 1, whole_layout_of(few.call)).whole, "a single level"
     assert not or_whole(Tiling(8, 2, 2, 32), 32, whole_layout_of(few.call)).whole, "blocks of planes"
+
+
+def test_a_far_cache_counts_as_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rules go through tiles sooner than a state through a cache that serves a whole server."""
+    few = smooth(512)
+    found = {}
+    for size in (2**25, 2**29):
+        monkeypatch.setattr(_processors, "_caches", lambda size=size: {2: 2**19, 3: size})
+        for module in (_processors, _tiling):
+            monkeypatch.setattr(module, "num_threads", lambda: 2)
+        tiling = or_whole(choose_tiling(layout_of(few.call), 32), 32, whole_layout_of(few.call))
+        found[size] = _processors.shared_cache(), tiling.whole
+    assert found == {2**25: (2**25, True), 2**29: (2**22, False)}
 
 
 def test_rows_of_the_state_are_computed_once() -> None:

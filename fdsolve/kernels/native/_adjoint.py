@@ -16,7 +16,7 @@ from typing import Any
 
 from ...planning import Array
 from ...region import Box, Boxes
-from ...stencil import ProfileRead, StateRead, WholeRead
+from ...stencil import Operand, ProfileRead, StateRead, WholeRead
 from ._bundles import cut_for_bundles, split_for_bundles
 from ._cells import MAX_CELLS, Cell, Changed, Cutter, Term, merged, ordered, split_around
 from ._joined import joined
@@ -280,21 +280,40 @@ class _Transpose:
                         yield number, False, room
 
     def _by_operands(self, changed: Changed, inner: Box) -> Iterator[tuple[Any, bool, Room]]:
-        """Arrays for other operands, and whether they change along time: where the rules act that depend on them."""
-        groups: dict[Any, list[Term]] = {}
+        """Arrays for other operands, and whether they change along time: where they stand, or where the rules act that
+        depend on them if wide stencils and walls would cut that into many cells."""
+        groups: dict[Any, list[tuple[Operand, Term, Term]]] = {}
         shapes: dict[Any, Array] = {}
         for operand, term in self.terms.moved():
             one = self.source.array(self.source.operations[term.operation].array)
-            key = operand, one.shape, one.lower, one.upper
-            groups.setdefault(key, []).append(term)
+            standing, there = self._where_read(operand, term, one)
+            key = standing, one.shape, one.lower, one.upper
+            groups.setdefault(key, []).append((operand, term, there))
             shapes.setdefault(key, one)
-        for key, terms in groups.items():
-            operand, timed = key[0], self.terms.is_timed(key[0])
-            like = replace(shapes[key], kept=1, hidden=True)
-            alone = isinstance(operand, WholeRead) or (timed and len(operand.axes) == 1)  # one number for all points
-            cells = [cell for cell in self.cutter.cells(like, terms, changed, self.terms.same) if cell.terms]
-            for room in rooms_of(like, split_around(cells, inner), alone):
-                yield operand, timed, room
+        for key, found in groups.items():
+            standing, like = key[0], replace(shapes[key], kept=1, hidden=True)
+            parts = {standing: [there for _, _, there in found]}
+            if len(found) > 1 and self.cutter.are_many(like, parts[standing], changed):
+                parts = {one: [term for operand, term, _ in found if operand == one] for one, _, _ in found}
+            for operand, terms in parts.items():
+                timed, axes = self.terms.is_timed(operand), getattr(operand, "axes", ())
+                alone = len(axes) == int(timed)  # one number for all points
+                cells = [cell for cell in self.cutter.cells(like, terms, changed, self.terms.same) if cell.terms]
+                for room in rooms_of(like, split_around(cells, inner), alone):
+                    yield operand, timed, room
+
+    def _where_read(self, operand: Operand, term: Term, one: Array) -> tuple[Operand, Term]:
+        """An operand that other points read too, and its term, as the entry that is read has them: what all of these
+        give to it is one sum, of one array. Rows that are counted round stay where they are written."""
+        if not isinstance(operand, ProfileRead) or self.terms.is_left(term):
+            return operand, term
+        along = set(self.axes[1:] if self.source.wraps else self.axes)
+        moves = {axis: move for axis, move in zip(operand.axes, operand.offset, strict=True) if axis in along}
+        offset = tuple(moves.get(axis, 0) for axis in self.axes)
+        if not self.cutter.whole(one).contains(self.source.operations[term.operation].box.shift(offset)):
+            return operand, term
+        left = (0 if axis in moves else move for axis, move in zip(operand.axes, operand.offset, strict=True))
+        return replace(operand, offset=tuple(left)), replace(term, offset=offset)
 
 
 def _in_lanes(box: Box) -> Box:

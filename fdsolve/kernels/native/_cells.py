@@ -70,14 +70,14 @@ class Cutter:
     ) -> list[Cell]:
         """An array cut into boxes, with the terms that act there; `changed` says where sums differ. Terms that are the
         `same` need not be told apart."""
-        spans = self._spans(self._whole(one), terms, changed)
+        spans = self._spans(self.whole(one), terms, changed)
         if _count(spans) > 10 * MAX_CELLS:
             raise Unserved("its transpose has too many pieces")
         return merged(self._cells_of(spans, terms, changed), same)
 
     def are_many(self, one: Array, terms: Sequence[Term], changed: Changed) -> bool:
         """Whether an array is better cut into layers."""
-        return _count(self._spans(self._whole(one), terms, changed)) > MANY
+        return _count(self._spans(self.whole(one), terms, changed)) > MANY
 
     def layers(
         self, one: Array, terms: Sequence[Term], changed: Changed, same: Callable[[Term], Hashable]
@@ -90,7 +90,7 @@ class Cutter:
         Wide stencils and walls cut each axis at many places: cells that hold all terms would be as many as their
         product.
         """
-        whole = self._whole(one)
+        whole = self.whole(one)
         inner = [max(each, key=lambda span: span[1] - span[0]) for each in self._spans(whole, terms, changed)]
         found: dict[tuple[bool, ...], list[Cell]] = {(): []}
         for box in _parts(whole, inner):
@@ -107,7 +107,8 @@ class Cutter:
             more[0] = [part for cell in more[0] for part in split_around([cell], _along_rows(cell.box, inner))]
         return base + [replace(cell, layer=k) for k, cells in enumerate(more, start=1) for cell in cells]
 
-    def _whole(self, one: Array) -> Box:
+    def whole(self, one: Array) -> Box:
+        """All entries of an array that get cotangents."""
         whole = Box(one.origin, tuple(n + a for n, a in zip(one.shape, one.upper, strict=True)))
         if self.program.wraps:
             return Box((0, *whole.start[1:]), (self.program.arrays[0].shape[0], *whole.stop[1:]))

@@ -4,6 +4,9 @@ import os
 from functools import cache
 from pathlib import Path
 
+FAR = 2**26
+"""Bytes of a cache above which it serves a whole server: little of it is a march's, and it takes long to reach."""
+
 
 def num_threads() -> int:
     """Threads that XLA's pool has: the processors this process may use."""
@@ -13,8 +16,14 @@ def num_threads() -> int:
 
 
 def shared_cache() -> int:
-    """Bytes of the largest cache, which the processors have in common; 16 MiB where it is not known."""
-    return max(_caches().values(), default=16 * 2**20)
+    """Bytes of the largest cache, which the processors have in common; 16 MiB where it is not known. Where that is far,
+    four times their own second caches."""
+    return 4 * num_threads() * own_cache() if is_far() else max(_caches().values(), default=16 * 2**20)
+
+
+def is_far() -> bool:
+    """Whether the cache that processors have in common serves many more of them, and is far from each."""
+    return max(_caches().values(), default=0) > FAR
 
 
 def own_cache() -> int:

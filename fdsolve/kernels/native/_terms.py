@@ -93,7 +93,7 @@ class Terms:
         operation, rule = self.program.operations[number], self.rules[number]
         tested = operation.mask is not None or operation.predicate is not None
         about = term.offset, term.later, term.complete, operation.array, number if tested else None
-        if self._is_left(term):
+        if self.is_left(term):
             return (*about, self._leave(number, term.operand))
         pull = self._pull_of(term, rule)
         return (*about, isinstance(read, StateRead), self._alike[number], pull.key, pull.operands)
@@ -252,7 +252,7 @@ class Terms:
         """A derivative times a cotangent at the entry `back` from here, as `_taken` has it; and the operand by which
         it is multiplied, where all else is the same everywhere."""
         number, target = term.operation, self._target(term, back)
-        if self._is_left(term):
+        if self.is_left(term):
             left = self._leave(number, term.operand)
             operands |= {target: self.program.dtype, left: self.program.dtype}
             return lambda made, a, b: made.apply(mul, a, b), [target, left], None
@@ -274,7 +274,7 @@ class Terms:
             return StateRead(adjoint_names(array, 1)[0], -1, back)
         return StateRead(f"{array} adjoint", 0, back)
 
-    def _is_left(self, term: Term) -> bool:
+    def is_left(self, term: Term) -> bool:
         """Whether a march beside leaves the derivative that a term is by: it is by no read of the state, and reads many
         entries, or some that only the march has, and no other derivative of the rule reads them."""
         if not self.beside or isinstance(self._read_of(term), StateRead):

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ._layout import Layout
-from ._processors import num_threads, shared_cache
+from ._processors import is_far, num_threads, shared_cache
 
 FEW = 4
 """Levels a pass, up to which they may be done sooner whole."""
+MANY = 36
+"""Operations of a level whose turns in tiles take longer than to reach a cache that is far."""
 PASS = 64
 """Levels computed whole that have tables in common."""
 SMALL = 2**14
@@ -65,10 +67,12 @@ def choose_tiling(layout: Layout, steps: int, blocked: Layout | None = None) -> 
 
 def or_whole(tiling: Tiling, steps: int, whole: Layout | None) -> Tiling:
     """A tiling, or levels computed whole where so few go through tiles at once that these are done sooner: in space
-    where they stay in the cache that threads share with much else, in two dimensions where they just do."""
+    where they stay in the cache that threads share with much else, in two dimensions where they just do, or in half of
+    it if that is far and there are few rules, whose rows are soon done in turns."""
     if whole is None or tiling.width or steps <= whole.schedule.deepest:
         return tiling
-    stays = tiling.levels * whole.whole_bytes() <= shared_cache() // (1 if whole.rank < 3 else 4)
+    part = 4 if whole.rank == 3 else 2 if is_far() and len(whole.program.operations) < MANY else 1
+    stays = tiling.levels * whole.whole_bytes() <= shared_cache() // part
     return replace(tiling, levels=min(steps, PASS), whole=True) if stays or tiling.levels == 1 else tiling
 
 
