@@ -14,6 +14,9 @@ KEPT = 4
 WORKS = 1e-14
 """The residual over |A| |x| from which on factors with few exchanges of rows are made again with the largest pivots."""
 
+SMALL_PIVOT = 0.1
+"""A pivot on the diagonal is small that is less than so much of the largest."""
+
 
 @dataclass(frozen=True, eq=False)
 class Factors:
@@ -89,17 +92,17 @@ def _factor(matrix: Any) -> Any:
     """SuperLU's factors; None if there are none.
 
     Patterns of stencils are symmetric: ordered by A + Aᵀ, with the diagonal as pivot where it is not small, they fill
-    half as much as by columns. Where that is not enough the pivots are the largest.
+    half as much as by columns with the largest pivots. The latter are taken where that is not enough, and where the
+    diagonal is small from the start, as for the pressure of a flow: the former fill many times as much there.
     """
     from scipy.sparse.csgraph import structural_rank
     from scipy.sparse.linalg import splu
 
     if structural_rank(matrix) < matrix.shape[0]:  # SuperLU would print complaints of its own
         return None
-    ways: tuple[dict[str, Any], ...] = (
-        dict(permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1, options=dict(SymmetricMode=True)),
-        dict(permc_spec="COLAMD"),
-    )
+    ways: tuple[dict[str, Any], ...] = (dict(permc_spec="COLAMD"),)
+    if not _has_small_pivots(matrix):
+        ways = dict(permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=SMALL_PIVOT, options=dict(SymmetricMode=True)), *ways
     known = np.cos(np.arange(matrix.shape[0]))
     trial, size = matrix @ known, np.linalg.norm(abs(matrix) @ np.abs(known))
     for way in ways:
@@ -111,6 +114,13 @@ def _factor(matrix: Any) -> Any:
         if left <= WORKS * size or way is ways[-1]:
             return found
     return None
+
+
+def _has_small_pivots(matrix: Any) -> bool:
+    """Whether an entry of the diagonal is small beside others of its row and of its column."""
+    sizes = abs(matrix)
+    others = np.minimum(*(sizes.max(axis=axis).toarray().ravel() for axis in (0, 1)))
+    return bool((sizes.diagonal() < SMALL_PIVOT * others).any())
 
 
 def canonical(matrix: Any) -> Any:
