@@ -1,6 +1,7 @@
 """Seams: with which signs values repeat across the ends of periodic axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import jax
@@ -18,7 +19,8 @@ from ._phases import FieldPhase, Phase
 Signs = tuple[int, ...]
 """By space axis: 1, −1 under an anti-periodic condition, 0 where values repeat with neither sign."""
 
-SAMPLES = 3
+SIZES = (1.0, 30.0, 0.03)
+"""Of the numbers that are put in for what a rule reads."""
 CLOSE = 1e-5
 
 
@@ -73,21 +75,30 @@ def signs_of_rule(rule: Traced, signs: Mapping[str, Signs], num_axes: int) -> Si
 
 
 def _parity(rule: Traced, turned: Sequence[int]) -> int:
-    """With which sign a rule answers where its operands are multiplied by others; 0 for neither."""
+    """With which sign a rule answers where its operands are multiplied by others; 0 for neither, or if that depends on
+    the signs or sizes of parameters or values. Answers that are no numbers tell nothing."""
     numbers, parities = np.random.default_rng(0), {1, -1}
 
-    def some(spec: Any, low: float) -> jax.Array:
-        inexact = jnp.issubdtype(spec.dtype, jnp.inexact)
-        return jnp.asarray(numbers.uniform(low, 1.5, spec.shape) if inexact else np.ones(spec.shape), spec.dtype)
+    def some(spec: Any, signs: Sequence[int], size: float) -> jax.Array:
+        drawn = numbers.uniform(0.5, 1.5, spec.shape) * numbers.choice(signs, spec.shape) * size
+        if jnp.issubdtype(spec.dtype, jnp.complexfloating):
+            drawn = drawn * np.exp(1j * numbers.uniform(-1.0, 1.0, spec.shape))
+        if jnp.issubdtype(spec.dtype, jnp.bool_):
+            drawn = numbers.integers(2, size=spec.shape)
+        elif jnp.issubdtype(spec.dtype, jnp.integer):
+            drawn = np.abs(np.rint(drawn)) if jnp.issubdtype(spec.dtype, jnp.unsignedinteger) else np.rint(drawn)
+        return jnp.asarray(drawn, spec.dtype)
 
     with jax.ensure_compile_time_eval():
-        consts = [some(one, 0.5) if isinstance(one, Tracer) else one for one in rule.consts]
-        function = jex.jaxpr_as_fun(jex.ClosedJaxpr(rule.jaxpr, consts))
-        for _ in range(SAMPLES):
+        for signs, size in product(((1,), (-1,), (1, -1)), SIZES):
+            consts = [some(one, signs, size) if isinstance(one, Tracer) else one for one in rule.consts]
+            function = jex.jaxpr_as_fun(jex.ClosedJaxpr(rule.jaxpr, consts))
             kinds = zip(rule.operands, rule.jaxpr.invars, strict=True)
-            given = [some(variable.aval, -1.5 if isinstance(one, StateRead) else 0.5) for one, variable in kinds]
+            given = [some(variable.aval, (1, -1) if isinstance(one, StateRead) else signs, size)
+                     for one, variable in kinds]  # fmt: skip
             plain, other = (np.asarray(function(*values)[0]) for values in (
                 given, [one if turn == 1 else -one for one, turn in zip(given, turned, strict=True)]
             ))  # fmt: skip
-            parities = {one for one in parities if np.allclose(other, one * plain, CLOSE, 0.0)}
+            if np.isfinite(plain).all() and np.isfinite(other).all():
+                parities = {one for one in parities if np.allclose(other, one * plain, CLOSE, 0.0)}
     return max(parities, default=0)

@@ -87,6 +87,25 @@ def test_what_is_even_in_an_anti_periodic_field_is_periodic() -> None:
     np.testing.assert_allclose(derived(lambda u: compact(u**3, "x")), odd @ VALUES**3, rtol=1e-9, atol=1e-9)
     with pytest.raises(fd.PlanningError, match=r"compact 1 along x.*across the ends of axis `x`.*neither sign"):
         derived(lambda u: compact(u + 1.0, "x"))
+    with pytest.raises(fd.PlanningError, match="neither sign"):
+        derived(lambda u: compact(fd.apply(lambda a: jnp.where(a > 5.0, a * a, a), u), "x"))
+
+
+def _rated(rule: Any) -> fd.Field:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=3), x=RING))
+    u[...] = fd.rate(rule)
+    u[0], u[dict(x=[0, -1])] = VALUES, AntiPeriodic()
+    return u
+
+
+@pytest.mark.parametrize("c", [7.0, -7.0, 1])
+def test_a_parity_that_depends_on_a_parameter_is_refused(c: float) -> None:
+    def even_or_odd(u: Any, c: Any) -> Any:
+        return compact(fd.apply(lambda a: jnp.where(jnp.abs(c) > 5, a * a, a), u), "x")
+
+    with pytest.raises(fd.PlanningError, match="neither sign"):
+        fd.plan(_rated(even_or_odd), c=c)
+    fd.plan(_rated(lambda u, c: compact(jnp.sqrt(c) * u, "x")), c=abs(c))
 
 
 def test_results_of_operations_are_read_across_the_ends() -> None:
