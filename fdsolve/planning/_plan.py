@@ -326,8 +326,8 @@ def _with_sequence(problem: Problem, compiled: Compiled, stage: Stage, axes: tup
 
 def _concrete_mask(problem: Problem, piece: Piece) -> np.ndarray | None:
     with jax.ensure_compile_time_eval():  # masks are numbers where parameters are traced, too
-        build = problem.store.profiles[piece.mask].build if piece.mask else None
-        return None if build is None else np.asarray(build(piece.box.start, piece.box.stop))
+        mask = problem.store.profiles[piece.mask].build(piece.box.start, piece.box.stop) if piece.mask else None
+    return None if mask is None else np.asarray(mask)
 
 
 def _segments(of_level: list[int]) -> tuple[Segment, ...]:
