@@ -27,9 +27,10 @@ def laplacian(view: Any, *, order: Any = 2, at: Any = None) -> AbstractView:
 def biharmonic(view: Any, *, order: Any = 2, at: Any = None) -> AbstractView:
     """∇⁴u = ∇²(∇²u), of even `order`: thirteen points in two dimensions for order 2.
 
-    It reads two points (order 2) beyond each wall, and wants two conditions there: values or ghosts for u, and on
-    clamped plates Neumann ghosts, on simply supported ones antisymmetric ones. Leading error h²/6 ∂⁶u for order 2 in
-    one dimension. Units: those of u over length⁴. Good values: order 2; explicit steps are limited to h⁴/8 and less.
+    It reads two points (order 2) beyond each wall, and wants two conditions there: on clamped plates `u[wall] = 0.0`
+    and, after it, `u[wall] = Neumann(0.0)`; on simply supported ones `u[wall] = Dirichlet(0.0)` alone. Leading error
+    h²/6 ∂⁶u for order 2 in one dimension. Units: those of u over length⁴. Good values: order 2; explicit steps are
+    limited to h⁴/8 and less.
     """
     view = to_view(view, "biharmonic")
     return laplacian(laplacian(view, order=order, at=at), order=order)
