@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from llvmlite import binding, ir
 
+import fdsolve as fd
 from fdsolve.kernels.native import _objects
 from fdsolve.kernels.native._code import VOID, Code, text_of
 from fdsolve.kernels.native._objects import load_function
@@ -135,3 +138,13 @@ def test_wide_vectors_are_used_where_they_do_not_slow_the_clock_down(monkeypatch
     monkeypatch.undo()
     _objects.processor.cache_clear()
     assert found == [True, False, False]
+
+
+def test_nothing_is_said_of_loops_that_call_functions(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """LLVM warns on the error stream of a loop that it was told to vectorise and cannot."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=5), x=fd.Axis(0.0, 1.0, num=60)))
+    u[...] = lambda u, a: 0.5 * jnp.tanh(a[...] * u["t-1"] + 0.1 * u["t-1", "x+1"])
+    u[0], u[dict(x=[0, -1])] = 0.5, 0.0
+    jax.grad(lambda a: jnp.sum(fd.solve(u, a=a, save=fd.final(), kernel="native").final["u"]))(jnp.ones(60))
+    assert list(folder.iterdir())
+    assert "vectorized" not in capfd.readouterr().err

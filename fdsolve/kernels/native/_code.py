@@ -157,8 +157,8 @@ class Code:
 
     @contextmanager
     def loop(self, start: Number, stop: Number, vectorised: bool = False, whole: bool = False) -> Iterator[Any]:
-        """for i in range(start, stop); points that lie beside each other are computed together, or never are; `whole`:
-        none of them is written out before."""
+        """for i in range(start, stop); points that lie beside each other are computed together, or never are, as where
+        C functions are called, of which LLVM would complain; `whole`: none of them is written out before."""
         builder = self.builder
         before = builder.block
         body, after = self.function.append_basic_block("loop"), self.function.append_basic_block("after")
@@ -171,7 +171,8 @@ class Code:
         following = builder.add(index, ir.Constant(I64, 1), flags=("nsw",))
         index.add_incoming(following, builder.block)
         branch = builder.cbranch(builder.icmp_signed("<", following, stop), body, after)
-        words = [["llvm.loop.vectorize.enable", ir.Constant(BOOL, vectorised)]]
+        together = vectorised and not any(map(_calls, self.function.blocks[self.function.blocks.index(body) :]))
+        words = [["llvm.loop.vectorize.enable", ir.Constant(BOOL, together)]]
         words += [["llvm.loop.unroll.disable"]] if whole else []
         about = [self.module.add_metadata(word) for word in words]
         branch.set_metadata("llvm.loop", self.module.add_metadata([f"{_LOOP} {len(self.module.metadata)}", *about]))
@@ -199,6 +200,12 @@ class Code:
         yield leave
         builder.branch(body)
         builder.position_at_end(after)
+
+
+def _calls(block: ir.Block) -> bool:
+    """Whether a block calls functions that are no intrinsics."""
+    calls = (one for one in block.instructions if isinstance(one, ir.CallInstr))
+    return any(not getattr(one.callee, "name", "").startswith("llvm.") for one in calls)
 
 
 _LOOP = "loop"
