@@ -77,7 +77,7 @@ def signs_of_rule(rule: Traced, signs: Mapping[str, Signs], num_axes: int) -> Si
 def _parity(rule: Traced, turned: Sequence[int]) -> int:
     """With which sign a rule answers where its operands are multiplied by others; 0 for neither, or if that depends on
     the signs or sizes of parameters or values. Answers that are no numbers tell nothing."""
-    numbers, parities = np.random.default_rng(0), {1, -1}
+    numbers, parities, told = np.random.default_rng(0), {1, -1}, False
 
     def some(spec: Any, signs: Sequence[int], size: float) -> jax.Array:
         drawn = numbers.uniform(0.5, 1.5, spec.shape) * numbers.choice(signs, spec.shape) * size
@@ -100,5 +100,5 @@ def _parity(rule: Traced, turned: Sequence[int]) -> int:
                 given, [one if turn == 1 else -one for one, turn in zip(given, turned, strict=True)]
             ))  # fmt: skip
             if np.isfinite(plain).all() and np.isfinite(other).all():
-                parities = {one for one in parities if np.allclose(other, one * plain, CLOSE, 0.0)}
-    return max(parities, default=0)
+                parities, told = {one for one in parities if np.allclose(other, one * plain, CLOSE, 0.0)}, True
+    return max(parities, default=0) if told else 0
