@@ -256,6 +256,7 @@ def _span_pieces(
     for group, walls in groups:
         plain = book.rule(name, span.index, span.assignment, (), walls, standing)
         read = {r.field for r in book.reach(plain)}
+        sweeps = span.kind == "value" and any(r.level == 0 and r.field == name for r in book.reach(plain))
         relevant = tuple(item for item in holes if item[0] in read)
         if relevant:
             near = _dilated(book.reach(plain), relevant, layout.space_shape)
@@ -265,7 +266,7 @@ def _span_pieces(
             if not close.empty:
                 beside = book.rule(name, span.index, span.assignment, relevant, walls, standing)
             parts += [(part, beside) for part in close.parts]
-        parts += [(part, plain) for part in group.parts]
+        parts += [(part, plain) for part in (group if sweeps else _around_gaps(group)).parts]
     predicate = None
     if span.predicate is not None:
         predicate = book.predicate(name, span.index, span.assignment, span.predicate)
@@ -309,6 +310,13 @@ def _as_one_part(points: Points) -> Points:
         return points
     box = points.bounds()
     return Points.of_mask(box, points.to_mask(box))
+
+
+def _around_gaps(points: Points) -> Points:
+    """The same points as one masked box, where few are missing in it: a rule on many boxes takes far longer."""
+    if all(part.mask is None for part in points.parts) or points.bounds().size > 2 * points.count:
+        return points
+    return _as_one_part(points)
 
 
 def _dilated(reads: Sequence[StateRead], holes: NearHoles, shape: tuple[int, ...]) -> Points:

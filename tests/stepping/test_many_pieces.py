@@ -150,3 +150,26 @@ def test_alternating_directions_between_moving_walls(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_level.Level, "with_cuts", lambda level, *_, **__: level)
     np.testing.assert_allclose(together, found(), rtol=1e-12)
     jax.clear_caches()
+
+
+def test_a_rule_around_a_masked_hole_is_one_piece() -> None:
+    """One loop, not one for each box beside the hole; a coefficient is nothing to a gradient in it, even where nan."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1e-4, num=7), x=AXIS, y=AXIS))
+    u[...] = lambda u, c, dt: u["t-1"] + dt * c[...] * laplacian(u, order=2, at="t-1")
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    walled(u)
+    u[fd.where(lambda x, y: (x - 0.4) ** 2 + (y - 0.5) ** 2 < 0.04)] = 0.0
+    hollow = jnp.where((AXIS.points[:, None] - 0.4) ** 2 + (AXIS.points - 0.5) ** 2 < 0.04, jnp.nan, FIELD)
+    plan = fd.plan(u, c=np.asarray(FIELD))
+    held = [stage.piece for stage in plan.structure.phases[-1].stages]
+    assert sum("lambda" in one.label and one.role == "value" for one in held) == 1, plan
+
+    def slope(c: Any, kernel: str) -> Any:
+        return jax.grad(lambda c: jnp.sum(fd.solve(u, c=c, save=fd.final(), kernel=kernel).final["u"] ** 2))(c)
+
+    given = slope(FIELD, "slices")
+    assert np.all(np.isfinite(given))
+    inside = np.isnan(hollow)
+    assert not np.any(np.asarray(given)[inside])
+    for kernel in ("slices", "native"):
+        np.testing.assert_allclose(np.asarray(slope(hollow, kernel)), given, rtol=1e-12, atol=1e-18)
