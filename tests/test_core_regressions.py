@@ -168,3 +168,28 @@ def test_an_array_over_later_levels_holds_from_their_first_stage_on() -> None:
     u[0] = 0.0
     history = np.asarray(fd.solve(u, stepper=fd.schemes.Heun())["u"])
     np.testing.assert_allclose(history[:, 0], [0.0, 0.5, 1.0])
+
+
+def test_staggered_fields_are_set_together() -> None:
+    """What one of them reads need not be a place for the other."""
+
+    def pressure(p: Any, v: Any, k: Any, dt: Any, dx: Any) -> Any:
+        return p["t-1"] - k["x"] * dt / dx * (v["t-1", "x+1/2"] - v["t-1", "x-1/2"])
+
+    def velocity(p: Any, v: Any, dt: Any, dx: Any) -> Any:
+        return v["t-1"] - dt / dx * (p["t-1", "x+1/2"] - p["t-1", "x-1/2"])
+
+    def solved(apart: bool) -> fd.Solution:
+        grid = fd.Grid(t=fd.Time(0.0, 0.3, num=7), x=fd.Axis(0.0, 1.0, num=8, cells=True, periodic=True))
+        p, v = fd.Field("p", grid), fd.Field("v", grid, at=dict(x="face"))
+        if apart:
+            p[...], v[...] = pressure, velocity
+        else:
+            fd.together(p, v)[...] = lambda p, v, k, dt, dx: (pressure(p, v, k, dt, dx), velocity(p, v, dt, dx))
+        p[0], v[0] = lambda x: jnp.sin(6 * x), 0.0
+        return fd.solve((p, v), k=fd.along(arrays((8,), 3), "x"))
+
+    one, other = solved(apart=True), solved(apart=False)
+    for field in "pv":
+        np.testing.assert_array_equal(one[field], other[field])
+    assert np.any(one["v"][-1])

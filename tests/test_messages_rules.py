@@ -88,6 +88,19 @@ def staggered() -> None:
     fd.solve((p, v))
 
 
+def staggered_together() -> None:
+    grid = nodes(cells=True)
+    p, v = field(grid, "p"), field(grid, "v", at=dict(x="face"))
+    fd.together(p, v)[...] = lambda p, v: (p["t-1"] + v["t-1"], 0.0)
+    p[0], v[0] = 0.0, 0.0
+    fd.solve((p, v))
+
+
+OFFSETS["no half step on a staggered field that is set together"] = unplanned(
+    'Rule `lambda` on p[...] reads `v["t-1"]`, which lies between the faces of axis `x` where `v` lives. '
+    'Read it half a step away, `v["t-1", "x-1/2"]` or `v["t-1", "x+1/2"]`.',
+    staggered_together,
+)
 OFFSETS["no half step on a staggered field"] = unplanned(
     'Rule `lambda` on p[...] reads `v["t-1"]`, which lies between the faces of axis `x` where `v` lives. '
     'Read it half a step away, `v["t-1", "x-1/2"]` or `v["t-1", "x+1/2"]`.',

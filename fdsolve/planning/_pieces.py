@@ -1,7 +1,7 @@
 """Pieces: one traced rule on one box, the unit that schedules order and kernels run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -232,7 +232,7 @@ class RuleBook:
                     f"{what} sets {', '.join(names)} together, and `{absent[0]}` is missing. Solve them together: "
                     f"fd.solve(({', '.join(names)}))."
                 )
-            return lambda context: pick_component(context.call(rule), component, names, what)
+            return lambda context: pick_component(replace(context, partial=True).call(rule), component, names, what)
         value = rule.array if isinstance(rule, Whole) else rule
         labelled = label_assigned(value, assignment, layout, what)
         key = f"value {name} {index} {part}"

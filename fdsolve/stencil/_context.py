@@ -17,7 +17,7 @@ from ..field import Normal
 from ..region import Layout, signature_of
 from ..schemes import weights as finite_difference_weights
 from ..views import AbstractContext, AbstractView, FieldView, ParameterView, Shift, show_shift
-from ._operands import Operand, ProfileRead, StateRead, WholeRead
+from ._operands import Misplaced, Operand, ProfileRead, StateRead, WholeRead
 from ._scope import Labelled, Scope, Static
 
 Reader = Callable[[Operand, tuple[int, ...], Any], jax.Array]
@@ -71,7 +71,8 @@ class RuleContext(AbstractContext):
     `normal` is the outward direction of the wall that a boundary condition stands on.
     `near` holds the walls without ghost values that are close, by axis and side; `rooms` collects the axes along which
     an operator asked for them and for how many rows, `notes` what the plan is to tell. `registered` are the derived
-    views of the rule so far; `defining` is the number of the one that the rule is traced for.
+    views of the rule so far; `defining` is the number of the one that the rule is traced for. `partial` says that one
+    of several results will be taken: what the others read may lie between the places of this one.
     """
 
     scope: Scope
@@ -96,6 +97,7 @@ class RuleContext(AbstractContext):
     shifted_constants: list[Any] = field(default_factory=list)
     rooms: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    partial: bool = False
 
     def __post_init__(self) -> None:
         self.grid = self.scope.grid
@@ -103,7 +105,11 @@ class RuleContext(AbstractContext):
         self.entry = self.entry or self.base
 
     def read_field(self, name: str, shift: Shift) -> jax.Array:
-        level, offset = self._level(name, shift), self._index_offset(name, self.scope.layouts[name], shift)
+        layout, level = self.scope.layouts[name], self._level(name, shift)
+        misplaced = self._misplaced(name, layout, shift)
+        if misplaced and self.partial:
+            return self.reader(Misplaced(misplaced), (), self.scope.dtypes[name])
+        offset = self._index_offset(name, layout, shift)
         if not self.may_read_fields:
             raise PlanningError(
                 f"{self.what} reads `{name}`; here only coordinates, time and parameters are known. Put a condition on "
@@ -124,6 +130,9 @@ class RuleContext(AbstractContext):
         assert isinstance(spec, Labelled)
         self.scope.used.add(name)
         layout = Layout(self.grid, spec.faces)
+        misplaced = self._misplaced(name, layout, shift, spec.axes)
+        if misplaced and self.partial:
+            return self.reader(Misplaced(misplaced), (), spec.dtype)
         offsets = self._index_offset(name, layout, shift, spec.axes)
         by_axis = dict(zip(self.grid.space, offsets, strict=True))
         if self.grid.time_name in spec.axes:
@@ -277,24 +286,32 @@ class RuleContext(AbstractContext):
     def _index_offset(
         self, name: str, layout: Layout, shift: Shift, axes: tuple[str, ...] | None = None
     ) -> tuple[int, ...]:
-        offset = []
-        for position, axis in enumerate(self.grid.space):
-            if axes is not None and axis not in axes:
-                offset.append(0)
-                continue
-            moved = shift[self.grid.names.index(axis)]
-            halves = self.target.shift(axis) + 2 * moved - layout.shift(axis)
-            if halves % 2:
+        misplaced = self._misplaced(name, layout, shift, axes)
+        if misplaced:
+            raise PlanningError(misplaced)
+        among = self.grid.space if axes is None else axes
+        return tuple(
+            int(self._halves(layout, axis, shift)) // 2 + base if axis in among else 0
+            for axis, base in zip(self.grid.space, self.base, strict=True)
+        )
+
+    def _misplaced(self, name: str, layout: Layout, shift: Shift, axes: tuple[str, ...] | None = None) -> str:
+        """What to say of a read between the places of a layout; nothing where it is at one."""
+        for axis in self.grid.space if axes is None else axes:
+            if axis in self.grid.space and self._halves(layout, axis, shift) % 2:
                 place = "faces" if axis in layout.faces else "points"
                 key, lower, upper = (
                     f"`{name}[{show_shift(self._moved(shift, axis, half), self.grid.names)}]`" for half in (0, -1, 1)
                 )
-                raise PlanningError(
+                return (
                     f"{self.what} reads {key}, which lies between the {place} of axis `{axis}` where `{name}` lives. "
                     f"Read it half a step away, {lower} or {upper}."
                 )
-            offset.append(int(halves) // 2 + self.base[position])
-        return tuple(offset)
+        return ""
+
+    def _halves(self, layout: Layout, axis: str, shift: Shift) -> Fraction:
+        """How many half steps a read is away from the point of the rule that has the same index."""
+        return self.target.shift(axis) + 2 * shift[self.grid.names.index(axis)] - layout.shift(axis)
 
     def _moved(self, shift: Shift, axis: str, halves: int) -> Shift:
         """A shift with some half steps more along one axis."""

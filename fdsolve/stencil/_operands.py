@@ -28,4 +28,9 @@ class WholeRead:
     name: str
 
 
+@dataclass(frozen=True, order=True)
+class Misplaced(WholeRead):
+    """Stands for a read between the places where a field lives; its name is what to say if a result depends on it."""
+
+
 Operand = StateRead | ProfileRead | WholeRead

@@ -16,7 +16,7 @@ from ._context import Reader, describe_result
 from ._failures import explained
 from ._key import jaxpr_key
 from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees, weights_depend_on
-from ._operands import Operand, ProfileRead, StateRead
+from ._operands import Misplaced, Operand, ProfileRead, StateRead
 from ._scalarise import needs_scalarising, scalarise
 
 
@@ -117,8 +117,11 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
     closed = jax.make_jaxpr(record)(*specs)
     if num_shifted:
         _check_shifted(closed, operands, what)
-    closed = _simplify(closed, specs)
-    return make_traced(closed, operands, dtype)
+    rule = make_traced(_simplify(closed, specs), operands, dtype)
+    for one in rule.operands:
+        if isinstance(one, Misplaced):
+            raise PlanningError(one.name)
+    return rule
 
 
 def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: Any) -> Traced:
