@@ -5,9 +5,6 @@ from ._context import FieldResolver as FieldResolver
 from ._context import Near as Near
 from ._context import Reader as Reader
 from ._context import RuleContext as RuleContext
-from ._context import describe_result as describe_result
-from ._context import pick_component as pick_component
-from ._context import take_value as take_value
 from ._equations import ALL_CALLS as ALL_CALLS
 from ._equations import CALLS as CALLS
 from ._equations import SAME as SAME
@@ -28,6 +25,9 @@ from ._operands import Operand as Operand
 from ._operands import ProfileRead as ProfileRead
 from ._operands import StateRead as StateRead
 from ._operands import WholeRead as WholeRead
+from ._results import describe_result as describe_result
+from ._results import pick_component as pick_component
+from ._results import take_value as take_value
 from ._scope import Labelled as Labelled
 from ._scope import Scope as Scope
 from ._scope import Static as Static

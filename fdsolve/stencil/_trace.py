@@ -12,11 +12,12 @@ import numpy as np
 
 from ..errors import DeclarationError, PlanningError
 from ..units import is_quantity
-from ._context import Reader, describe_result
+from ._context import Reader
 from ._failures import explained
 from ._key import jaxpr_key
 from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees, weights_depend_on
 from ._operands import Misplaced, Operand, ProfileRead, StateRead
+from ._results import describe_result
 from ._scalarise import needs_scalarising, scalarise
 
 
