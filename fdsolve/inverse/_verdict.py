@@ -104,7 +104,7 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
     bend = bends(one, eps)
     if not one.derivative_is_finite:
         verdict, reason = "fail", "the derivative is not finite" + (", and f bends" if bend is not None else "")
-    elif one.mismatch > match:
+    elif one.mismatch > match and not _is_rounding(one, first, eps):
         verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
     elif bend is not None and bend < JUMP:
         verdict, reason = "fail", f"f jumps: its second difference falls with slope {bend:.2f} instead of 2"
@@ -121,6 +121,12 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
     else:
         verdict, reason = "pass", f"Taylor slope {known[-1]:.2f}"
     return Row(along, tuple(steps), tuple(left), tuple(slopes), one.mismatch, verdict, reason)
+
+
+def _is_rounding(one: Measured, first: float, eps: float) -> bool:
+    """Whether forward and reverse differ by less than f's rounding shows at the largest step, as of an invariant."""
+    apart = one.mismatch * max(one.change, np.finfo(float).tiny)
+    return bool(first * apart <= ROUNDINGS * eps * one.value)
 
 
 def _is_beyond(one: Measured, eps: float) -> bool:

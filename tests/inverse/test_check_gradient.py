@@ -30,6 +30,20 @@ def test_kinks_are_told_without_nan():
     assert table and {row.verdict for row in table.rows} == {"kink"}
 
 
+def test_the_rounding_of_an_invariant_is_no_wrong_derivative():
+    x = np.random.default_rng(0).standard_normal(400)
+
+    def length(p, hidden=0.0):  # a rotation and a little growth: the derivative is what is left of large terms
+        cos, sin = jnp.cos(p["c"]), jnp.sin(p["c"])
+        turned = jnp.concatenate([cos * x[::2] - sin * x[1::2], sin * x[::2] + cos * x[1::2]])
+        return jnp.sum(turned**2) + 1e-5 * p["c"] ** 2 + hidden * wrong(p["c"])
+
+    right = fd.check_gradient(length, dict(c=1.0))
+    assert right and all("slope" in row.reason for row in right.rows)
+    assert max(row.mismatch for row in right.rows) > 1e-10
+    assert not fd.check_gradient(lambda p: length(p, hidden=1e-5), dict(c=1.0))
+
+
 @pytest.mark.parametrize("directions", [3, "each"])
 def test_a_kink_in_one_parameter_hides_no_wrong_derivative_in_another(directions):
     def loss(p, function):
