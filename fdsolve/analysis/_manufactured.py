@@ -11,7 +11,7 @@ import numpy as np
 
 from .._solve import solve
 from ..errors import DeclarationError, PlanningError
-from ..field import Field
+from ..field import Field, Rate, Residual
 from ..grid import Grid
 from ..pictures import convergence
 from ..planning import Plan, final, in_magnitudes, make_plan
@@ -97,12 +97,12 @@ def manufactured(
     field; `refine`, factors by which the declared grid is refined, coarse to fine; `step_power` m, Δt ∝ Δxᵐ; `stepper`.
 
     Rates get the source ∂(exact)/∂t − f(exact), where f is the rule with its operators as those of calculus (each
-    view's method `exact`); boundary conditions get the data of `exact` at the wall, and values assigned to points
-    become those of `exact`. Rules that read neighbours by hand have their equation from their weights, which are then
-    constant (see `fd.analyse`); to plain ones the source is added in the middle of the levels they read: where that
-    costs them an order (Lax–Wendroff), take an `exact` that solves the equation by itself. Stretched axes are refined
-    along the smooth mapping i ↦ x through their points. Regions by position keep their positions, so write such as
-    hold on every grid: `u[0]`, `u[1:, 1:-1]`, `u[dict(x=[0, -1])]`, `fd.where(...)`.
+    view's method `exact`), and residuals −f(exact); boundary conditions get the data of `exact` at the wall, and values
+    assigned to points become those of `exact`. Rules that read neighbours by hand have their equation from their
+    weights, which are then constant (see `fd.analyse`); to plain ones the source is added in the middle of the levels
+    they read: where that costs them an order (Lax–Wendroff), take an `exact` that solves the equation by itself.
+    Stretched axes are refined along the smooth mapping i ↦ x through their points. Regions by position keep their
+    positions, so write such as hold on every grid: `u[0]`, `u[1:, 1:-1]`, `u[dict(x=[0, -1])]`, `fd.where(...)`.
 
     Source: Roache, J. Fluids Eng. 124 (2002) 4. Raises PlanningError where a rule has no exact counterpart or a
     condition no exact data.
@@ -117,8 +117,8 @@ def manufactured(
     solutions = {
         name: to_exact(one, name, plan.problem.scope.grid, dtypes[name]) for name, one in _by_field(plan, exact).items()
     }
-    rates = any(phase.rates for phase in plan.structure.phases)
-    targets = [_target(plan, solutions, None if rates else _equation(plan))]
+    own = any(isinstance(each.rule, Rate | Residual) for one in plan.problem.fields for each in one.assignments)
+    targets = [_target(plan, solutions, None if own else _equation(plan))]
     errors: dict[str, list[tuple[float, float]]] = {name: [] for name in plan.problem.names}
     sizes = []
     for factor in factors:

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..boundary import AntiPeriodic, Antisymmetric, Dirichlet, Extrapolate, Neumann, Periodic, Robin, Symmetric
 from ..errors import PlanningError
-from ..field import AbstractBoundary, Assignment, Rate, describe_rule, normal
+from ..field import AbstractBoundary, Assignment, Rate, Residual, bare, describe_rule, normal
 from ..grid import Grid, scaling_axes
 from ..region import Layout, Place
 from ..stencil import pick_component, take_value
 from ..views import Exact
-from ._exact import World, exact_value
+from ._exact import ReadByHand, World, exact_value
 from ._modified import Equation
 
 _NAMED = inspect.Parameter.KEYWORD_ONLY
@@ -51,6 +51,8 @@ def solved_by(target: Target, name: str, one: Assignment) -> Assignment:
         return replace(one, rule=_wall(target, name, one, label))
     if isinstance(one.rule, Rate):
         changed = Rate(_rate(target, name, one, label))
+    elif isinstance(one.rule, Residual):
+        changed = replace(one.rule, function=_residual(target, name, one, label))
     elif _reads_fields(target, one.rule) and _covers_last(one):
         changed = _plain(target, name, one, label)
     else:
@@ -72,8 +74,9 @@ def _covers_last(one: Assignment) -> bool:
 
 def asked_names(one: Assignment) -> set[str]:
     """The names that the functions of an assignment ask for, predicates of its region included."""
-    rule = one.rule.function if isinstance(one.rule, Rate) else one.rule
+    rule = bare(one.rule)
     found = list(rule.coefficients) if isinstance(rule, AbstractBoundary) else [rule]
+    found += [one.rule.guess] if isinstance(one.rule, Residual) else []
     for term in one.terms.terms:
         found.extend(leaf.function for leaf in (term.predicate.leaves if term.predicate is not None else ()))
     functions = [part for part in found if callable(part) and not hasattr(part, "dtype")]
@@ -149,6 +152,26 @@ def _rate(target: Target, name: str, one: Assignment, label: str) -> Any:
         else:
             known = _right_side(target, target.equation, name)(point)
         return _plus(_picked(one, _call(rule, given), label), _plus(wanted(point), -known))
+
+    return with_arguments(balanced, _arguments_of(target, rule))
+
+
+def _residual(target: Target, name: str, one: Assignment, label: str) -> Any:
+    """f − f(exact), which is zero for exact solutions; of an equation that adds to others, its own part."""
+    rule = bare(one.rule)
+    if not callable(rule) or hasattr(rule, "dtype"):
+        return 0.0
+
+    def balanced(given: Mapping[str, Any]) -> Any:
+        try:
+            found = exact_value(rule, target.world, target.layouts[name], given, label, False)
+        except ReadByHand:
+            raise PlanningError(
+                f"fd.manufactured: {label} reads neighbours or older levels by hand; which derivatives an equation "
+                f"then stands for is not told. Write it with operators, such as fd.schemes.laplacian(u), and what "
+                f"changes in time as fd.rate(...) with an implicit stepper."
+            ) from None
+        return _plus(_picked(one, _call(rule, given), label), -_picked(one, found, label))
 
     return with_arguments(balanced, _arguments_of(target, rule))
 

@@ -143,6 +143,28 @@ def test_a_polar_axis():
     assert last(found.orders)["u"] == pytest.approx(2.0, abs=0.15)
 
 
+def test_steady_equations_have_a_source_of_their_own():
+    """Two that are coupled and not linear, of order 4 up to walls."""
+    g = fd.Grid(x=fd.Axis(0.0, 1.0, 9), y=fd.Axis(0.0, 1.0, 9))
+    u, v = fd.Field("u", g), fd.Field("v", g)
+    u[...] = fd.residual(lambda u, v, k: laplacian(u, order=4) - k * v[...])
+    v[...] = fd.residual(lambda u, v: laplacian(v, order=4) + u[...] * v[...])
+    for one in (u, v):
+        one[dict(x=[0, -1])] = 0.0
+        one[dict(y=[0, -1])] = Robin(1.0, 0.3, 0.0, order=4)
+    exact = dict(u=lambda x, y: jnp.sin(5 * x + 3 * y), v=lambda x, y: jnp.cos(4 * x - 3 * y))
+    found = fd.manufactured((u, v), exact, k=0.3)
+    assert min(found.max_errors["u"][-1], found.max_errors["v"][-1]) > 1e-9
+    assert min(last(found.orders).values()) > 3.85  # 4 on finer grids
+
+
+def test_an_equation_between_levels_is_told():
+    u = field(grid(), fd.residual(lambda u, dt: (u[...] - u["t-1"]) / dt - laplacian(u)))
+    u[dict(x=[0, -1])] = 0.0
+    with pytest.raises(fd.PlanningError, match="reads neighbours or older levels by hand"):
+        fd.manufactured(u, lambda t, x: jnp.sin(2 * x + t))
+
+
 def walled(condition):
     u = field(grid(), fd.rate(lambda u: laplacian(u)))
     u[dict(x=0)] = condition
