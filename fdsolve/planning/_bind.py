@@ -217,9 +217,9 @@ def _why_not_linear(structure: Structure, phase: PhaseStructure, fields: list[st
 def _changes(structure: Structure, of_level: list[int]) -> str:
     """How the points with rates change from one level to the next, from the first level with rates on."""
     first = next(n for n, phase in enumerate(of_level) if structure.phases[phase].rates)
-    given = structure.phases[of_level[first]].given
+    points = structure.phases[of_level[first]].points
     for level in range(first, len(of_level)):
-        if structure.phases[of_level[level]].given != given:
+        if structure.phases[of_level[level]].points != points:
             return f"those points change at level {level}"
     return ""
 
@@ -233,6 +233,7 @@ def _not_periodic(problem: Problem, structure: Structure, rated: list[PhaseStruc
             return f"axis `{axis}` is stretched"
     for phase in rated:
         taken = {piece.field for piece in _value_pieces(phase) if piece.predicate is not None}
+        taken |= {piece.field for piece in phase.rates if piece.mask is not None and not piece.adds}
         for name, boxes in phase.given:
             if name in taken or boxes != (Box.of_shape(structure.array(name).shape),):
                 return f"`{name}` has points without a rate"

@@ -97,7 +97,7 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
     for name in problem.names:
         one = phase.fields[name]
         _check_covered(problem, name, one, phase, has_time)
-        result.given[name] = one.rates
+        result.given[name] = _around_gaps(one.rates)
     holes = _near_holes(book, phase)
     for name in problem.names:
         one = phase.fields[name]

@@ -25,6 +25,7 @@ from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
 from ._derived import bytes_of, plan_showing, weights_of
+from ._ghosts import identity
 from ._html import plan_html
 from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
@@ -306,10 +307,10 @@ def _phase_structure(
         else stage
         for stage in found
     )
-    given = tuple(
-        (name, tuple(part.box for part in points.parts)) for name, points in pieces.given.items() if not points.empty
-    )
-    return PhaseStructure(stages, tuple(pieces.rates), given)
+    parts = {name: points.parts for name, points in pieces.given.items() if not points.empty}
+    given = tuple((name, tuple(part.box for part in own)) for name, own in parts.items())
+    points = tuple((name, identity(*own)) for name, own in parts.items())
+    return PhaseStructure(stages, tuple(pieces.rates), given, points=points)
 
 
 def _with_sequence(problem: Problem, compiled: Compiled, stage: Stage, axes: tuple[str, ...]) -> Stage:

@@ -50,13 +50,15 @@ class Array:
 class PhaseStructure:
     """What happens at a level: stages that set values and ghosts, pieces that give rates, and which boxes they fill.
 
-    `speeds` are pieces that give Courant numbers over Δt, for steppers that ask for them.
+    `speeds` are pieces that give Courant numbers over Δt, for steppers that ask for them; `points` tells the points of
+    the boxes that have rates, by field, from others.
     """
 
     stages: tuple[Stage, ...]
     rates: tuple[Piece, ...]
     given: tuple[tuple[str, tuple[Box, ...]], ...]
     speeds: tuple[Piece, ...] = ()
+    points: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -173,3 +173,25 @@ def test_a_rule_around_a_masked_hole_is_one_piece() -> None:
     assert not np.any(np.asarray(given)[inside])
     for kernel in ("slices", "native"):
         np.testing.assert_allclose(np.asarray(slope(hollow, kernel)), given, rtol=1e-12, atol=1e-18)
+
+
+def test_rates_around_a_masked_hole_fill_one_box() -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1e-4, num=7), x=AXIS, y=AXIS))
+    u[...] = fd.rate(lambda u, c: c[...] * laplacian(u))
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    walled(u)
+    u[fd.where(lambda x, y: (x - 0.4) ** 2 + (y - 0.5) ** 2 < 0.04)] = 0.0
+    phase = fd.plan(u, c=np.asarray(FIELD)).structure.phases[-1]
+    assert len(phase.rates) == 1
+    assert [len(boxes) for _, boxes in phase.given] == [1]
+
+    def slope(c: Any, kernel: str, adjoint: Any) -> Any:
+        def loss(c: Any) -> Any:
+            return jnp.sum(fd.solve(u, c=c, save=fd.final(), kernel=kernel, adjoint=adjoint).final["u"] ** 2)
+
+        return jax.grad(loss)(c)
+
+    known = slope(FIELD, "slices", fd.adjoint.Full())
+    for kernel in ("slices", "native"):
+        found = slope(FIELD, kernel, fd.adjoint.Checkpointed(snapshots=2))
+        np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-18)

@@ -6,6 +6,7 @@ from typing import Any
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import fdsolve as fd
@@ -86,6 +87,17 @@ def test_memories_want_the_same_points_at_every_level(stepper: Any) -> None:
     (u,) = ring(u=fd.rate(lambda u: -u[...]))
     u[5] = 1.0
     refused(u, stepper, r"those points change at level 5. Take a one-step stepper such as fd.schemes.RK4\(\)")
+
+
+@pytest.mark.parametrize("stepper", [AdamsBashforth(2), Leapfrog()], ids=repr)
+def test_memories_want_the_same_points_in_the_same_boxes_too(stepper: Any) -> None:
+    """One more point is taken away later, within the box of those that are always."""
+    (u,) = ring(u=fd.rate(lambda u: -u[...]))
+    mask = np.zeros((11, 8), bool)
+    mask[:, [1, 5]] = mask[5:, 3] = True
+    u[mask] = 1.0
+    u[0] = 0.0
+    refused(u, stepper, "those points change at level 5")
 
 
 def test_diffrax_refuses_older_levels() -> None:
