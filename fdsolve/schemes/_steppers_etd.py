@@ -1,6 +1,7 @@
 """Exponential time differencing: the stiff linear part exactly, in Fourier space."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +11,10 @@ import numpy as np
 from ..errors import DeclarationError, PlanningError
 from ..transforms import along, complex_of
 from ._steppers import AbstractStepper, AbstractSystem, Modes, Outline, Part, Values
+
+DEGREE = 18
+"""Of Taylor's polynomial: what is left of exp at norm 1 is below the rounding of double precision."""
+SQUARINGS = 40
 
 
 class _Weights(NamedTuple):
@@ -145,8 +150,26 @@ def _phi_functions(z: Any) -> list[Any]:
     fields = z.shape[-1]
     shift = np.kron(np.eye(4, k=1), np.eye(fields))
     above = jnp.zeros((*z.shape[:-2], 4 * fields, 4 * fields), z.dtype) + jnp.asarray(shift, z.dtype)
-    result = jax.scipy.linalg.expm(above.at[..., :fields, :fields].add(z), max_squarings=40)
+    result = _exponential(above.at[..., :fields, :fields].add(z))
     return [result[..., :fields, k * fields : (k + 1) * fields] for k in range(4)]
+
+
+def _exponential(matrix: Any) -> Any:
+    """exp of matrices, (..., n, n), by Taylor's polynomial and squaring: of products alone, since two batches of LAPACK
+    in one program wait for each other's threads without end (jaxlib 0.10, on few processors)."""
+    product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+    length = jnp.abs(jax.lax.stop_gradient(matrix)).sum(axis=-2).max(axis=-1)[..., None, None]
+    count = jnp.clip(jnp.ceil(jnp.log2(length)), 0, SQUARINGS)
+    small, one = matrix * jnp.exp2(-count).astype(matrix.dtype), jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
+    result = one
+    for k in range(DEGREE, 0, -1):
+        result = one + product(small, result) / k
+
+    def square(result: Any, k: Any) -> tuple[Any, None]:
+        base = jnp.where(k < count, result, one)  # where it is done already, squares could overflow
+        return jnp.where(k < count, product(base, base), result), None
+
+    return jax.lax.scan(square, result, jnp.arange(SQUARINGS, dtype=count.dtype))[0]
 
 
 def _apply(matrix: Any, modes: Any) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import diffrax
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -125,6 +126,15 @@ def test_exponential_steps_are_exact_for_linear_rates_whatever_the_step() -> Non
     found = fd.solve(wave(2, 3.0), stepper=ETDRK4(), save=fd.final()).final["u"]
     assert found == pytest.approx(modes_of_wave(3.0), abs=1e-11)
     assert fd.plan(wave(2, 3.0), stepper=ETDRK4()).stability.largest == np.inf
+
+
+def test_exponential_steps_of_coupled_fields_call_no_library() -> None:
+    """Batches of factors and solves that LAPACK does at once wait for each other's threads on few processors."""
+
+    def loss(force: Any) -> Any:
+        return jnp.sum(fd.solve(wave(2, 3.0, force), stepper=ETDRK4(), save=fd.final()).final["u"] ** 2)
+
+    assert "lapack" not in jax.jit(jax.value_and_grad(loss)).lower(1.0).as_text()
 
 
 def test_exponential_steps_treat_complex_fields_and_two_axes() -> None:
