@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ._small import solve_small
+
 
 def tridiagonal(lower: jax.Array, diag: jax.Array, upper: jax.Array, rhs: jax.Array, cyclic: bool = False) -> jax.Array:
     """x with lowerᵢ xᵢ₋₁ + diagᵢ xᵢ + upperᵢ xᵢ₊₁ = rhsᵢ along the last axis, for every line of the others.
@@ -22,7 +24,7 @@ def tridiagonal(lower: jax.Array, diag: jax.Array, upper: jax.Array, rhs: jax.Ar
         return _tridiagonal(lower, diag, upper, rhs[..., None])[..., 0]
     if size <= 2:
         table = jnp.stack([lower, diag, upper])
-        return jnp.linalg.solve(dense(table, 1, cyclic=True), rhs[..., None])[..., 0]
+        return solve_small(dense(table, 1, cyclic=True), rhs[..., None])[..., 0]
     column = jnp.zeros_like(diag[..., :-1]).at[..., 0].set(lower[..., 0]).at[..., -1].add(upper[..., -2])
     both = _tridiagonal(lower[..., :-1], diag[..., :-1], upper[..., :-1], jnp.stack([rhs[..., :-1], column], axis=-1))
     row = jnp.stack([upper[..., -1], lower[..., -1]], axis=-1)  # the last row reads the first and the last but one
@@ -168,7 +170,7 @@ def solve(shape: BandShape, factors: Any, rhs: jax.Array) -> jax.Array:
         lower, diag, upper = factors
         return tridiagonal(lower, diag, upper, rhs.T, cyclic=shape.cyclic).T
     if shape.small:
-        return jnp.linalg.solve(factors, rhs.T[..., None])[..., 0].T
+        return solve_small(factors, rhs.T[..., None])[..., 0].T
     if not shape.cyclic:
         return solve_band(factors, rhs)
     inner, columns, rows, corner = factors
@@ -176,7 +178,7 @@ def solve(shape: BandShape, factors: Any, rhs: jax.Array) -> jax.Array:
     first = solve_band(inner, rhs[:rest])
     near = jnp.concatenate([first[:width], first[rest - width :]])
     right = rhs[rest:] - jnp.einsum("bcl,cl->bl", rows, near)
-    last = jnp.linalg.solve(jnp.moveaxis(corner, -1, 0), right.T[..., None])[..., 0].T
+    last = solve_small(jnp.moveaxis(corner, -1, 0), right.T[..., None])[..., 0].T
     return jnp.concatenate([first - jnp.sum(columns * last[:, None], axis=0), last])
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ._matrix import MatrixLayout, StencilMatrix, Vector, multiply
+from ._small import inverses
 from ._transfer import own_block
 
 
@@ -152,7 +153,7 @@ def inverse_diagonal(matrix: StencilMatrix) -> dict[tuple[str, str], jax.Array]:
     whole = jnp.stack([jnp.stack([blocks[r, c] for c in names], -1) for r in names], -2)
     free = jnp.stack([matrix.free[n] for n in names], -1)
     whole = jnp.where(free[..., :, None] & free[..., None, :], whole, jnp.eye(len(names), dtype=whole.dtype))
-    inverse = jnp.linalg.inv(whole)
+    inverse = inverses(whole)
     inverse = jnp.where(free[..., :, None] & free[..., None, :] & jnp.isfinite(inverse), inverse, 0)
     return {(r, c): inverse[..., i, j] for i, r in enumerate(names) for j, c in enumerate(names)}
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from ._matrix import MatrixLayout, Offset, StencilMatrix, Vector, shifts
+from ._small import inverses
 
 Parity = tuple[int, ...]
 
@@ -351,7 +352,7 @@ def _inverses(centre: jax.Array) -> jax.Array:
     moved = jnp.moveaxis(centre, (1, 2), (-2, -1))
     held = jnp.diagonal(moved, axis1=-2, axis2=-1) != 0
     pairs = held[..., :, None] & held[..., None, :]
-    inverse = jnp.linalg.inv(jnp.where(pairs, moved, jnp.eye(centre.shape[1], dtype=centre.dtype)))
+    inverse = inverses(jnp.where(pairs, moved, jnp.eye(centre.shape[1], dtype=centre.dtype)))
     return jnp.moveaxis(jnp.where(pairs & jnp.isfinite(inverse), inverse, 0), (-2, -1), (1, 2))
 
 
