@@ -26,6 +26,9 @@ from ._reads import check_parameter_reads, check_reads, show_points
 from ._seams import check_sign, find_signs
 from ._uses import find_uses, inflow_notes
 
+LOOSE = 2
+"""How many times as many points as a set has a masked box around it may have."""
+
 
 @dataclass(eq=False)
 class PhasePieces:
@@ -314,7 +317,7 @@ def _as_one_part(points: Points) -> Points:
 
 def _around_gaps(points: Points) -> Points:
     """The same points as one masked box, where few are missing in it: a rule on many boxes takes far longer."""
-    if all(part.mask is None for part in points.parts) or points.bounds().size > 2 * points.count:
+    if all(part.mask is None for part in points.parts) or points.bounds().size > LOOSE * points.count:
         return points
     return _as_one_part(points)
 

@@ -106,8 +106,7 @@ class RuleContext(AbstractContext):
 
     def read_field(self, name: str, shift: Shift) -> jax.Array:
         layout, level = self.scope.layouts[name], self._level(name, shift)
-        misplaced = self._misplaced(name, layout, shift)
-        if misplaced and self.partial:
+        if self.partial and (misplaced := self._misplaced(name, layout, shift)):
             return self.reader(Misplaced(misplaced), (), self.scope.dtypes[name])
         offset = self._index_offset(name, layout, shift)
         if not self.may_read_fields:
@@ -130,8 +129,7 @@ class RuleContext(AbstractContext):
         assert isinstance(spec, Labelled)
         self.scope.used.add(name)
         layout = Layout(self.grid, spec.faces)
-        misplaced = self._misplaced(name, layout, shift, spec.axes)
-        if misplaced and self.partial:
+        if self.partial and (misplaced := self._misplaced(name, layout, shift, spec.axes)):
             return self.reader(Misplaced(misplaced), (), spec.dtype)
         offsets = self._index_offset(name, layout, shift, spec.axes)
         by_axis = dict(zip(self.grid.space, offsets, strict=True))
@@ -286,8 +284,7 @@ class RuleContext(AbstractContext):
     def _index_offset(
         self, name: str, layout: Layout, shift: Shift, axes: tuple[str, ...] | None = None
     ) -> tuple[int, ...]:
-        misplaced = self._misplaced(name, layout, shift, axes)
-        if misplaced:
+        if misplaced := self._misplaced(name, layout, shift, axes):
             raise PlanningError(misplaced)
         among = self.grid.space if axes is None else axes
         return tuple(
