@@ -154,7 +154,7 @@ def _stretched_weights(
 
 @dataclass(frozen=True)
 class Extent:
-    """Where a run-time array starts: `origin` entities lie before entity 0 on each axis."""
+    """Where a run-time array starts: its first entry is that of the entity `origin` on each axis."""
 
     name: str
     axes: tuple[str, ...]

@@ -133,7 +133,7 @@ def _held(plan: Plan, arrays: Arrays, piece: Piece, place: Any) -> bool:
         return True
     extent = plan.structure.extent(piece.mask)
     by_axis = dict(zip(plan.problem.scope.grid.space, place, strict=True))
-    index = tuple(int(by_axis[axis]) + origin for axis, origin in zip(extent.axes, extent.origin, strict=True))
+    index = tuple(int(by_axis[axis]) - origin for axis, origin in zip(extent.axes, extent.origin, strict=True))
     return bool(np.asarray(arrays.profiles[piece.mask])[index])
 
 

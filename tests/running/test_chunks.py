@@ -219,6 +219,20 @@ def test_values_that_are_not_finite_are_traced_to_step_point_and_rule():
     assert "monitors=[fd.monitors.Nan()]" in text
 
 
+def test_rules_around_a_hole_are_blamed_where_they_hold():
+    """Their mask is held from the first point on that the rules reach."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=2), x=fd.Axis(0, 1, num=8), y=fd.Axis(0, 1, num=6)))
+    u[...] = fd.rate(lambda u, x: jnp.where(x > 0.8, jnp.nan, 0.1) * fd.schemes.laplacian(u))
+    u[0] = 0.0
+    u[dict(x=0)] = u[dict(y=[0, -1])] = 0.0
+    u[dict(x=-1)] = fd.boundary.Neumann(0.0)
+    hole = np.zeros((8, 6), bool)
+    hole[3:5, 2:4] = hole[5, 2] = True
+    u[hole] = fd.boundary.Neumann(0.0)
+    with pytest.warns(fd.FdsolveWarning, match=r"not finite at .*, first at x=6 \(0.857143\), y=1 \(0.2\) by "):
+        fd.solve(u, stepper=fd.schemes.Euler())
+
+
 def test_a_robin_condition_without_a_derivative_is_looked_at():
     """Its b is known only when it runs."""
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=5), x=fd.Axis(0.0, 1.0, num=6)))
