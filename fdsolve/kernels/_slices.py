@@ -20,18 +20,20 @@ from ._numbers import at_points
 Read = TypeVar("Read", bound=Operand)
 
 
-def evaluate(level: Level, piece: Piece, axes: tuple[str, ...]) -> jax.Array:
-    """The piece's rule at every point of its box; or the result of its operation."""
+def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array | None = None) -> jax.Array:
+    """The piece's rule at every point of its box, or the result of its operation; with no derivative where it does not
+    act, or is not `held` to."""
     if piece.operation is not None:
         return operate(level, piece)
     backend = level.structure.kernel("stencil")
-    parts = split_piece(level.structure, piece) if backend != "slices" else ""
+    parts = split_piece(level.structure, piece) if backend != "slices" and held is None else ""
     if not isinstance(parts, str):
         return evaluate_parts(level, piece, axes, parts, backend)
     rule = level.structure.rules[piece.rule]
     taken = {one: level.take(one, piece.box, axes) for one in farthest_first(rule.operands)}
     values, flags = [taken[one][0] for one in rule.operands], [taken[one][1] for one in rule.operands]
-    held = selector(level, piece, axes, piece.box)
+    acts = selector(level, piece, axes, piece.box)
+    held = acts if held is None else held if acts is None else held & acts
     consts, none = level.arrays.consts[piece.rule], (False,) * len(axes)
     function = partial(_with_consts, rule, len(consts))
     values, flags = [*consts, *values], [*[none] * len(consts), *flags]

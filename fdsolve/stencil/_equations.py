@@ -13,6 +13,10 @@ ALL_CALLS = CALLS | {"custom_jvp_call"}
 SAME = frozenset({"copy", "copy_p", "reshape", "squeeze", "broadcast_in_dim", "expand_dims", "stop_gradient",
                   "optimization_barrier"})  # fmt: skip
 """Equations that give a scalar as it is."""
+SMOOTH = frozenset({"abs", "add", "and", "convert_element_type", "cos", "eq", "erf", "exp", "floor", "ge", "gt", "le",
+                    "logistic", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "select_n", "sign", "sin", "sub",
+                    "tanh"})  # fmt: skip
+"""Equations that are finite, as are all their derivatives, where what they are of is."""
 
 T = TypeVar("T")
 
@@ -55,6 +59,11 @@ def why_not_pointwise(
         elif name not in SAME and not has_operation(name):
             return f"it uses `{name}`"
     return None
+
+
+def is_smooth(jaxpr: jex.Jaxpr) -> bool:
+    """Whether a jaxpr of scalars, and all its derivatives, surely are finite wherever its inputs are."""
+    return why_not_pointwise(jaxpr, lambda dtype: True, SMOOTH.__contains__) is None
 
 
 def count_operations(jaxpr: jex.Jaxpr) -> int:

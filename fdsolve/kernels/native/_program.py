@@ -1,6 +1,6 @@
 """One level as a list of operations: what the generated code does, row by row."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
@@ -11,13 +11,14 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 
-from ...planning import Array, Parallel, Piece
+from ...planning import Array, Parallel, Piece, Stage
 from ...region import Box, Points
 from ...schemes import AbstractRungeKutta
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
 from .._march_call import MarchCall
 from ._scalar import supports_dtype, unsupported
 from ._unset import without_unset
+from ._within import at_stage, wall_at_stage
 
 LANES = 16
 """Entries of the last axis of an array in which rows are added up: points that a loop computes at a time."""
@@ -105,7 +106,7 @@ class Program:
 def make_program(call: MarchCall) -> Program:
     """The operations of one level of a march; raises Unserved where there is no such list."""
     structure, phase = call.structure, call.phase
-    pieces = _parallel(call)
+    pieces = _parallel(call.phase.stages)
     for one in structure.arrays:
         if not supports_dtype(one.dtype):
             raise Unserved(f"`{one.name}` has dtype {np.dtype(one.dtype)}")
@@ -122,7 +123,7 @@ def make_program(call: MarchCall) -> Program:
     operations = without_unset(arrays, operations)
     kept = tuple(carried.get(one.name, 0) for one in arrays)
     for operation in operations:
-        _check(call, operation)
+        _check(operation)
     _check_reads(arrays, operations)
     if len(call.axes) == 1:
         return Program(tuple(map(_lift_array, arrays)), kept, tuple(map(_lift, operations)), False, ())
@@ -175,9 +176,9 @@ def _lift(operation: Operation) -> Operation:
     return replace(operation, box=box, rule=lifted(operation.rule), predicate=predicate)
 
 
-def _parallel(call: MarchCall) -> list[Piece]:
+def _parallel(stages: Iterable[Stage]) -> list[Piece]:
     found = []
-    for stage in call.phase.stages:
+    for stage in stages:
         if not isinstance(stage, Parallel):
             raise Unserved("points of one level read each other (a sweep)")
         if stage.piece.operation is not None:
@@ -187,10 +188,15 @@ def _parallel(call: MarchCall) -> list[Piece]:
 
 
 def _operation(
-    call: MarchCall, piece: Piece, rename: Callable[[str, int], tuple[str, int]] | None = None, fraction: float = 1.0
+    call: MarchCall,
+    piece: Piece,
+    rename: Callable[[str, int], tuple[str, int]] | None = None,
+    fraction: float = 1.0,
+    wall: Sequence[float] = (),
 ) -> Operation:
-    """A piece as an operation; `rename` gives the array and level that stand for a field at a level."""
-    rules = call.structure.rules
+    """A piece as an operation; `rename` gives the array and level that stand for a field at a level, `wall` the weights
+    of the derivatives in time of a boundary value."""
+    rules, time_axis = call.structure.rules, call.structure.time_axis
     rule = rules[piece.rule]
     predicate = rules[piece.predicate] if piece.predicate is not None else None
     array = piece.field
@@ -198,7 +204,12 @@ def _operation(
         array = rename(piece.field, 0)[0]
         rule = _renamed(rule, rename)
         predicate = None if predicate is None else _renamed(predicate, rename)
-    return Operation(array, piece.box, rule, piece.rule, piece.mask, predicate, piece.predicate, piece.adds, fraction)
+    made = wall_at_stage(rule, time_axis, wall, fraction) if wall else at_stage(rule, time_axis, fraction)
+    held = None if predicate is None else at_stage(predicate, time_axis, fraction)
+    if made is None or (predicate is not None and held is None):
+        raise Unserved(f"a rule of `{array}` reads an array at other times than that of its stage")
+    at = 0.0 if wall else fraction
+    return Operation(array, piece.box, made, piece.rule, piece.mask, held, piece.predicate, piece.adds, at)
 
 
 def _renamed(rule: Traced, rename: Callable[[str, int], tuple[str, int]]) -> Traced:
@@ -209,8 +220,7 @@ def _renamed(rule: Traced, rename: Callable[[str, int], tuple[str, int]]) -> Tra
     return replace(rule, operands=operands)
 
 
-def _check(call: MarchCall, operation: Operation) -> None:
-    structure = call.structure
+def _check(operation: Operation) -> None:
     for rule, number in ((operation.rule, operation.number), (operation.predicate, operation.held)):
         if rule is None:
             continue
@@ -221,9 +231,6 @@ def _check(call: MarchCall, operation: Operation) -> None:
         for one, variable in zip(rule.operands, rule.jaxpr.invars, strict=True):
             if variable.aval.shape:
                 raise Unserved(f"a rule of `{operation.array}` reads {one} whole")
-            timed = isinstance(one, ProfileRead) and structure.time_axis in one.axes[:1]
-            if timed and operation.fraction != 1.0:
-                raise Unserved(f"a rate of `{operation.array}` reads an array along time")
         assert number is not None or not rule.consts
 
 
@@ -233,18 +240,24 @@ def _explicit(call: MarchCall, pieces: list[Piece]) -> tuple[list[Array], list[O
     if not isinstance(stepper, AbstractRungeKutta):
         raise Unserved(f"the stepper {stepper!r} is no explicit Runge–Kutta method")
     tableau, given = stepper.tableau, {name: _disjoint(boxes) for name, boxes in phase.given}
-    if len(tableau.stages) > 1 and any(p.field in given and structure.is_timed(p) for p in pieces):
-        raise Unserved("boundary values change in time within a step of several stages")
     if any(read.level < 0 for p in pieces for read in structure.rules[p.rule].reads):
         raise Unserved("a plain rule beside rates reads older levels")
+    views = _parallel(phase.views)
+    within = {piece.field for piece in views}
     extra: list[Array] = []
     operations: list[Operation] = []
     for stage, time in enumerate(tableau.times):
-        rename = _stage_names(stage)
+        rename = _stage_names(stage, within)
         if stage:
             extra += [replace(one, name=rename(one.name, 0)[0], kept=0) for one in structure.arrays]
             operations += _combined(call, given, rename, tableau.stages[stage])
-            operations += [_operation(call, piece, rename, time) for piece in pieces]
+            walls = [p.field in given and structure.is_timed(p) for p in pieces]
+            weights = tableau.wall_coefficients[stage]
+            operations += [
+                _operation(call, piece, rename, time, weights if wall else ())
+                for piece, wall in zip(pieces, walls, strict=True)
+            ]
+        operations += [_operation(call, piece, rename, time) for piece in views]
         for name, boxes in given.items():
             slope = replace(structure.array(name), name=f"{name} slope {stage}", kept=0)
             extra.append(slope)
@@ -254,9 +267,10 @@ def _explicit(call: MarchCall, pieces: list[Piece]) -> tuple[list[Array], list[O
     return extra, operations
 
 
-def _stage_names(stage: int) -> Callable[[str, int], tuple[str, int]]:
+def _stage_names(stage: int, within: Collection[str]) -> Callable[[str, int], tuple[str, int]]:
+    """What stands for a field at a stage; the first has all but what lives `within` a step from the level before."""
     if stage == 0:
-        return lambda name, level: (name, level - 1)
+        return lambda name, level: (name, level if name in within else level - 1)
     return lambda name, level: (f"{name} stage {stage}", level)
 
 
