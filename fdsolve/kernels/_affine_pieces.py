@@ -71,7 +71,7 @@ def stencil_calls(structure: Structure) -> tuple[dict[StencilCall, list[Piece]],
 
 
 def _parallel_pieces(phase: PhaseStructure) -> list[Piece]:
-    return [*phase.rates, *(stage.piece for stage in phase.stages if isinstance(stage, Parallel))]
+    return [*phase.rates, *(stage.piece for stage in phase.every_stage if isinstance(stage, Parallel))]
 
 
 def evaluate_parts(

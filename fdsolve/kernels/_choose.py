@@ -154,7 +154,7 @@ def _choose_march(
 
 def pieces_of(phase: PhaseStructure) -> tuple[Piece, ...]:
     """All pieces of a phase."""
-    stages = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.stages)
+    stages = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.every_stage)
     return (*phase.rates, *(piece for pieces in stages for piece in pieces))
 
 

@@ -16,10 +16,11 @@ def march_key(structure: Structure, phase: PhaseStructure, steps: int) -> str | 
     Numbers in the rules are left out: they do not decide which kernel is fastest.
     """
     arrays = [(one.name, _sizes(one.shape), one.lower, one.upper, one.dtype, one.kept) for one in structure.arrays]
-    stages = [
-        (stage.piece,) if isinstance(stage, Parallel) else (stage.method, *stage.pieces) for stage in phase.stages
-    ]
-    pieces = [[_show(structure, part) for part in stage] for stage in (*stages, ("rates", *phase.rates))]
+    stages, views = (
+        [(one.piece,) if isinstance(one, Parallel) else (one.method, *one.pieces) for one in group]
+        for group in (phase.stages, phase.views)
+    )
+    pieces = [[_show(structure, part) for part in one] for one in (*stages, ("rates", *phase.rates), *views)]
     text = repr((arrays, pieces, repr(structure.stepper)))
     if " at 0x" in text:
         return None

@@ -122,7 +122,7 @@ def _phase_at(segment: Segment, level: int) -> int:
 
 
 def _value_pieces(phase: PhaseStructure) -> list[Piece]:
-    groups = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.stages)
+    groups = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.every_stage)
     return [piece for group in groups for piece in group]
 
 

@@ -26,6 +26,23 @@ def add_hidden_pieces(book: RuleBook, phases: list[Phase], compiled: list[Any]) 
     return boxes
 
 
+def find_views(compiled: Any) -> frozenset[str]:
+    """The hidden fields that are read by rates alone, or by other such fields, at their own level."""
+    book, found = compiled.book, set(compiled.book.hidden)
+    pieces = [piece for one in compiled.phases for piece in (*one.values, *one.rates)]
+    while True:
+        lost = set()
+        for piece in pieces:
+            numbers = [number for number in (piece.rule, piece.predicate) if number is not None]
+            reads = [read for number in numbers for read in book.rules[number].reads]
+            alone = piece.role == "rate" or piece.field in found
+            lost |= {read.field for read in reads if read.level or not alone}
+            lost |= {piece.field} if any(read.level for read in reads) else set()
+        if found.isdisjoint(lost):
+            return frozenset(found)
+        found -= lost
+
+
 def _needs(book: RuleBook, pieces: list[Piece]) -> dict[str, Box]:
     """The boxes of hidden fields that pieces read, and that those then read in turn."""
     found: dict[str, Box] = {}

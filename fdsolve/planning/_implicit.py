@@ -37,7 +37,7 @@ def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> 
     if not rows:
         return None
     fields = tuple(dict.fromkeys(piece.field for piece in rows))
-    beside = [p for stage in phase.stages if not isinstance(stage, Solve) for p in pieces_of(stage)]
+    beside = [p for stage in phase.every_stage if not isinstance(stage, Solve) for p in pieces_of(stage)]
     constrained = [stage for stage in phase.stages if isinstance(stage, Solve)]
     assert structure.facts is not None
     over = [piece for piece in phase.rates if piece.field in fields and piece.replaces and piece not in rows]

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
@@ -26,6 +26,7 @@ from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
 from ._derived import bytes_of, plan_showing, weights_of
 from ._ghosts import identity
+from ._hidden import find_views
 from ._html import plan_html
 from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
@@ -268,11 +269,11 @@ def _check_options(stepper: Any, save: Any, solver: Any) -> None:
 
 
 def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:
-    kept = dict.fromkeys([*problem.names, *compiled.hidden], 0)
+    kept, views = dict.fromkeys([*problem.names, *compiled.hidden], 0), find_views(compiled)
     for phase in compiled.phases:
         for piece in (*phase.values, *phase.rates):
             for read in compiled.book.rules[piece.rule].reads:
-                behind = max(-read.level, 1 if piece.role == "rate" else 0)
+                behind = max(-read.level, 1 if piece.role == "rate" and read.field not in views else 0)
                 kept[read.field] = max(kept[read.field], behind)
             if piece.role == "rate":
                 kept[piece.field] = max(kept[piece.field], 1)
@@ -298,19 +299,24 @@ def _hidden_array(problem: Problem, name: str, box: Box, kept: int) -> Array:
 def _phase_structure(
     problem: Problem, compiled: Compiled, pieces: PhasePieces, phase: Phase, solver: Any
 ) -> PhaseStructure:
-    rules, axes = compiled.book.rules, problem.scope.grid.space
-    found = make_schedule(pieces.values, rules, axes, problem.store.masks)
-    found = tuple(_with_sequence(problem, compiled, stage, axes) for stage in found)
+    rules, axes, views = compiled.book.rules, problem.scope.grid.space, find_views(compiled)
+
+    def scheduled(of_views: bool) -> Iterator[Stage]:
+        own = [piece for piece in pieces.values if (piece.field in views) == of_views]
+        found = make_schedule(own, rules, axes, problem.store.masks)
+        return (_with_sequence(problem, compiled, stage, axes) for stage in found)
+
     stages = tuple(
         choose_solver(outline_solve(problem, phase, stage, rules, pieces.guesses), solver)
         if isinstance(stage, Solve)
         else stage
-        for stage in found
+        for stage in scheduled(of_views=False)
     )
     parts = {name: points.parts for name, points in pieces.given.items() if not points.empty}
     given = tuple((name, tuple(part.box for part in own)) for name, own in parts.items())
     points = tuple((name, identity(*own)) for name, own in parts.items())
-    return PhaseStructure(stages, tuple(pieces.rates), given, points=points)
+    views_of_rates = tuple(scheduled(of_views=True)) if pieces.rates else ()
+    return PhaseStructure(stages, tuple(pieces.rates), given, points=points, views=views_of_rates)
 
 
 def _with_sequence(problem: Problem, compiled: Compiled, stage: Stage, axes: tuple[str, ...]) -> Stage:
@@ -345,7 +351,7 @@ def _measure_profiles(problem: Problem, compiled: Compiled, structure: Structure
     """Tells every profile which of its entries are read."""
     axes = problem.scope.grid.space
     for phase in structure.phases:
-        for stage in phase.stages:
+        for stage in phase.every_stage:
             for piece in pieces_of(stage):
                 _need(problem, compiled, piece, axes)
         for piece in (*phase.rates, *phase.speeds):

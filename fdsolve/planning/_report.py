@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from ..stencil import AFFINE, CONSTANT, ProfileRead, StateRead, Traced
-from ._order import Parallel, Solve, Sweep
+from ._order import Parallel, Solve, Sweep, pieces_of
 from ._pieces import Piece
 from ._stability import Skipped, Stability
 from ._structure import PhaseStructure, Structure
@@ -115,7 +115,8 @@ def _rows(
     structure: Structure, axes: tuple[str, ...], phase: PhaseStructure, served: Mapping[Piece, str]
 ) -> list[tuple[str, ...]]:
     rows = [("order", "points", "rule", "reads", "kind", "schedule", "kernel")]
-    entries: list[tuple[Piece, str]] = [(piece, "each stage") for piece in phase.rates]
+    at_rates = [*phase.rates, *(piece for stage in phase.views for piece in pieces_of(stage))]
+    entries: list[tuple[Piece, str]] = [(piece, "each stage") for piece in at_rates]
     for stage in phase.stages:
         if isinstance(stage, Parallel):
             entries.append((stage.piece, "at once"))

@@ -51,7 +51,8 @@ class PhaseStructure:
     """What happens at a level: stages that set values and ghosts, pieces that give rates, and which boxes they fill.
 
     `speeds` are pieces that give Courant numbers over Δt, for steppers that ask for them; `points` tells the points of
-    the boxes that have rates, by field, from others.
+    the boxes that have rates, by field, from others. `views` set hidden fields that rates alone read, such as fluxes:
+    they are computed where rates are asked for, of the level that these are of, and live no longer.
     """
 
     stages: tuple[Stage, ...]
@@ -59,6 +60,12 @@ class PhaseStructure:
     given: tuple[tuple[str, tuple[Box, ...]], ...]
     speeds: tuple[Piece, ...] = ()
     points: tuple[tuple[str, str], ...] = ()
+    views: tuple[Stage, ...] = ()
+
+    @property
+    def every_stage(self) -> tuple[Stage, ...]:
+        """The stages of the level, then those of views."""
+        return (*self.stages, *self.views)
 
 
 @dataclass(frozen=True)

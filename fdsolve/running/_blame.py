@@ -104,7 +104,7 @@ def _pieces(plan: Plan, level: int) -> list[Piece]:
     segment = next(one for one in structure.segments if one.start <= level < one.stop)
     number = segment.phases[0] if len(segment.phases) == 1 else segment.phases[level - segment.start]
     phase = structure.phases[number]
-    return [*(piece for stage in phase.stages for piece in pieces_of(stage)), *phase.rates]
+    return [*(piece for stage in phase.every_stage for piece in pieces_of(stage)), *phase.rates]
 
 
 def _first(plan: Plan, arrays: Arrays, level: int, bad: dict[str, np.ndarray]) -> tuple[str, Any, Piece | None]:

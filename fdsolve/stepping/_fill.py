@@ -35,6 +35,22 @@ def complete(
     return _run(structure, phase.stages, {name for name, _ in phase.given}, level, axes, walls)
 
 
+def complete_for_rates(
+    structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...], walls: Walls | None
+) -> Level:
+    """The same, and what rates alone read of the level."""
+    return _run(structure, phase.every_stage, {name for name, _ in phase.given}, level, axes, walls)
+
+
+def with_views(structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]) -> Level:
+    """A complete level with what rates alone read of it."""
+    if not phase.views:
+        return level
+    pieces = [piece for stage in phase.views for piece in _pieces_at_once(stage)]
+    level = level.with_cuts_now(level.current, pieces)
+    return _run(structure, phase.views, set(), level, axes, None)
+
+
 def complete_inner(
     structure: Structure,
     phase: PhaseStructure,

@@ -272,7 +272,7 @@ def _by_adjoint(
 
 def _pieces_of(structure: Structure, segment: Segment) -> list[Piece]:
     """The pieces of a segment that are evaluated at all their points at once."""
-    stages = (stage for number in set(segment.phases) for stage in structure.phases[number].stages)
+    stages = (stage for number in set(segment.phases) for stage in structure.phases[number].every_stage)
     return [stage.piece for stage in stages if isinstance(stage, Parallel)]
 
 
@@ -285,7 +285,7 @@ def _rooms_of(structure: Structure, segment: Segment, axes: tuple[str, ...]) -> 
         return None
     phases = [structure.phases[number] for number in set(segment.phases)]
     simple = all(
-        isinstance(stage, Parallel) and stage.piece.operation is None for phase in phases for stage in phase.stages
+        isinstance(one, Parallel) and one.piece.operation is None for phase in phases for one in phase.every_stage
     )
     if not simple or (structure.stepper is not None and structure.stepper.solves):
         return None

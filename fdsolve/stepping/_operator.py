@@ -69,7 +69,7 @@ def find_operator(structure: Structure, axes: tuple[str, ...]) -> Operator:
     solved = [stage for stage in phase.stages if isinstance(stage, Solve)]
     if phase.rates:
         fields = tuple(dict.fromkeys(piece.field for piece in phase.rates))
-        beside = [p for stage in phase.stages if not isinstance(stage, Solve) for p in pieces_of(stage)]
+        beside = [p for stage in phase.every_stage if not isinstance(stage, Solve) for p in pieces_of(stage)]
         known = outline_system(structure.facts, phase.rates, beside, structure.rules, scaled=True)
         _check_matrix(fields, known)
         outline = known.outline

@@ -75,4 +75,4 @@ def _repeated(structure: Structure, segment: Segment) -> Iterator[tuple[int, Sta
     for number in set(segment.phases):
         phase = structure.phases[number]
         repeats = structure.stepper.evaluations if phase.rates and structure.stepper is not None else 1
-        yield from ((repeats, one) for one in (*phase.stages, *phase.rates))
+        yield from ((repeats, one) for one in (*phase.every_stage, *phase.rates))

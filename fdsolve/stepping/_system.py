@@ -13,7 +13,7 @@ from ..planning import PhaseStructure, Structure
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
 from ._along import evaluate_along
-from ._fill import complete, spares
+from ._fill import complete, complete_for_rates, spares, with_views
 from ._implicit import solve_along, solve_implicit
 from ._linear import courant_number, linear_symbol
 from ._state import State
@@ -57,7 +57,7 @@ class System(AbstractSystem):
 
     def constant_rates(self, fraction: Any) -> Values:
         zeros = {name: jnp.zeros_like(array) for name, array in self.before.items()}  # type: ignore[attr-defined]
-        return self._slopes(self._moment(zeros, fraction), Part(linear=True))
+        return self._slopes(self._standing(zeros, fraction), Part(linear=True))
 
     def solve(
         self,
@@ -74,7 +74,8 @@ class System(AbstractSystem):
         return solve_along(self, axis, float(factor), rhs, fraction)
 
     def axis_change(self, axis: str, fraction: Any) -> Values:
-        moved, before = self._level(dict(self.start), fraction, None).current, self.before  # type: ignore[attr-defined]
+        moved = self._level(dict(self.start), fraction, None).current
+        before = self._standing(self.before, 0.0).current  # type: ignore[attr-defined]
         return self._along(axis, {name: moved[name] - before[name] for name in moved if name in before}, fraction)
 
     def axis_rates(self, axis: str, change: Values, fraction: Any) -> Values:
@@ -86,7 +87,7 @@ class System(AbstractSystem):
         return self._along(axis, jax.jvp(padded, (dict(self.start),), (change,))[1], fraction)
 
     def _along(self, axis: str, change: dict[str, jax.Array], fraction: Any) -> Values:
-        level = self._moment(self.before, fraction)  # type: ignore[attr-defined]
+        level = self._standing(self.before, fraction)  # type: ignore[attr-defined]
         return self._slopes(level, ALL, lambda at, piece, axes: evaluate_along(at, change, piece, axes, axis))
 
     def finish(self, values: Values) -> Level:
@@ -96,11 +97,15 @@ class System(AbstractSystem):
         return complete(self.structure, self.phase, level, self.axes)
 
     def _level(self, values: Values, fraction: Any, walls: Walls | None) -> Level:
-        """The level of a stage, complete: the start of the step stands complete in the level before."""
+        """The level of a stage, with all that rates read: the start of the step stands in the level before."""
         if values is self.start:
-            return self._moment(self.before, fraction)  # type: ignore[attr-defined]
+            return self._standing(self.before, fraction)  # type: ignore[attr-defined]
         level = self._moment(self._padded(values, {}), fraction)
-        return complete(self.structure, self.phase, level, self.axes, walls)
+        return complete_for_rates(self.structure, self.phase, level, self.axes, walls)
+
+    def _standing(self, current: dict[str, jax.Array], fraction: Any) -> Level:
+        """A level whose fields stand, with all that rates read."""
+        return with_views(self.structure, self.phase, self._moment(current, fraction), self.axes)
 
     def _moment(self, current: dict[str, jax.Array], fraction: Any) -> Level:
         start = time_of(self.arrays, self.number - 1)

@@ -307,7 +307,8 @@ def _layers_kept(structure: Structure, phase: PhaseStructure, layer: str) -> dic
     lost = [piece for piece in phase.rates if piece.stretched]
     if not lost:
         return {}
-    stepper, every = structure.stepper, [*phase.rates, *(piece for stage in phase.stages for piece in pieces_of(stage))]
+    stages = [piece for stage in phase.every_stage for piece in pieces_of(stage)]
+    stepper, every = structure.stepper, [*phase.rates, *stages]
     assert stepper is not None
     if layer != "saved":
         raise PlanningError(

@@ -53,6 +53,26 @@ def test_storing_changes_no_gradient() -> None:
     assert abs(float(lazy - stored)) < 1e-11 * abs(float(lazy))
 
 
+def test_what_rates_alone_read_is_no_part_of_the_state() -> None:
+    structure = fd.plan(declare("cells", False, fd.stored), k=0.01).structure
+    assert [one.name for one in structure.arrays if one.hidden] and [one.name for one in structure.carried] == ["u"]
+
+
+def test_a_view_of_a_rate_takes_the_time_of_its_stage() -> None:
+    grid = fd.Grid(t=fd.Time(0.0, 0.02, num=6), x=fd.Axis(0.0, 1.0, num=12, periodic=True))
+
+    def solve(keep, stepper, kernel, c):
+        u = fd.Field("u", grid)
+        u[...] = fd.rate(lambda u, t, c: c * derivative(keep((1.0 + 50.0 * t) * derivative(u * u, "x")), "x"))
+        u[0] = lambda x: jnp.sin(2 * jnp.pi * x) + 2.0
+        return np.asarray(fd.solve(u, stepper=stepper, kernel=kernel, c=c)["u"])
+
+    for stepper in (fd.schemes.Euler(), fd.schemes.RK4(), fd.schemes.Heun()):
+        for kernel, c in (("slices", fd.along(np.linspace(0.005, 0.02, 6), "t")), ("native", 0.02)):
+            lazy, stored = solve(lambda view: view, stepper, "slices", c), solve(fd.stored, stepper, kernel, c)
+            assert np.abs(lazy - stored).max() < 1e-13 * np.abs(lazy).max()
+
+
 def test_storing_beside_a_hole_and_on_staggered_places() -> None:
     grid = fd.Grid(
         t=fd.Time(0.0, 0.01, num=5), x=fd.Axis(0.0, 1.0, num=12, cells=True), y=fd.Axis(0.0, 1.0, num=12, cells=True)

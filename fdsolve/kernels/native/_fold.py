@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...planning import Array, Extent, Parallel, PhaseStructure, Piece, Structure
+from ...planning import Array, Extent, Parallel, PhaseStructure, Piece, Structure, pieces_of
 from ...region import Box, merge_boxes
 from ...stencil import Operand, ProfileRead, StateRead, Traced
 from .._level import Arrays
@@ -99,8 +99,8 @@ def folding_of(call: MarchCall) -> Folding | None:
 @lru_cache(maxsize=256)
 def _folding_of(call: MarchCall) -> Folding | None:
     structure, phase = call.structure, call.phase
-    stages = [stage.piece for stage in phase.stages if isinstance(stage, Parallel)]
-    plain = len(stages) == len(phase.stages) and all(piece.operation is None for piece in stages)
+    stages = [stage.piece for stage in phase.every_stage if isinstance(stage, Parallel)]
+    plain = len(stages) == len(phase.every_stage) and all(piece.operation is None for piece in stages)
     size = max(one.shape[0] for one in structure.arrays)
     if not plain or size * _stages(call) < LONG or structure.recording is not None:
         return None
@@ -205,13 +205,14 @@ class _Folder:
         structure, old = self.call.structure, self.call.phase
         given = tuple((name, tuple(box for one in boxes for box in self._boxes(one))) for name, boxes in old.given)
         stages = [copy for name, boxes in given for box in boxes for copy in self._beside(name, box)]
+        at_rates, views = {piece for stage in old.views for piece in pieces_of(stage)}, []
         for piece in kept:
             for one in self._pieces(piece):
-                stages += [one, *self._beside(one.field, one.box)]
+                (views if piece in at_rates else stages).extend([one, *self._beside(one.field, one.box)])
         rates, speeds = (
             tuple(one for piece in group for one in self._pieces(piece)) for group in (old.rates, old.speeds)
         )
-        phase = PhaseStructure(tuple(map(Parallel, stages)), rates, given, speeds)
+        phase = PhaseStructure(tuple(map(Parallel, stages)), rates, given, speeds, views=tuple(map(Parallel, views)))
         more = 1 if self.round else 0
         shape, around = (self.rows, self.points), (more, self.beside)
         made = replace(

@@ -47,7 +47,7 @@ def rank(call: MarchCall) -> int:
 
 def _reads(call: MarchCall) -> int:
     """How many operands the rules of a level have at all points together."""
-    pieces = [*call.phase.rates, *(stage.piece for stage in call.phase.stages if isinstance(stage, Parallel))]
+    pieces = [*call.phase.rates, *(stage.piece for stage in call.phase.every_stage if isinstance(stage, Parallel))]
     return sum(piece.box.size * len(call.structure.rules[piece.rule].operands) for piece in pieces)
 
 
