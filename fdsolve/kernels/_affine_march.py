@@ -79,7 +79,7 @@ def _recognise(structure: Structure, phase: PhaseStructure, axes: tuple[str, ...
     images = follow(small)
     fields = []
     for one in structure.arrays:
-        lines = [_line(structure, small, images, one.name, boxes[one.name], axis) for axis in range(len(axes))]
+        lines = [_line(structure, small, images, boxes, one.name, axis) for axis in range(len(axes))]
         if isinstance(bad := next((line for line in lines if isinstance(line, str)), None), str):
             return bad
         kept = tuple(line for line in lines if isinstance(line, AbstractLine))
@@ -180,14 +180,24 @@ def _reads(structure: Structure, march_pieces: tuple[Piece, ...]) -> list[tuple[
     return [(piece, read) for piece in march_pieces for read in structure.rules[piece.rule].reads]
 
 
-def _line(structure: Structure, small: Any, images: Images, name: str, box: Box, axis: int) -> AbstractLine | str:
-    """How a field continues along an axis: told by the first points beyond its ends."""
-    start, size = box.start[axis], box.shape[axis]
+def _line(
+    structure: Structure, small: Any, images: Images, boxes: dict[str, Box], name: str, axis: int
+) -> AbstractLine | str:
+    """How a field continues along an axis: told by the first points beyond its ends.
+
+    A field that is read at its own points alone continues as another one on the same points.
+    """
+    start, size = boxes[name].start[axis], boxes[name].shape[axis]
     if not any(read.offset[axis] for _, read in _reads(structure, small.main)):
         return Still(start, size)
-    here = small.box(name)
+
+    def beyond(name: str) -> list[tuple[int, int] | None]:
+        here = small.box(name)
+        return [images.look(name, here, axis, at) for at in (here.start[axis] - 1, here.stop[axis])]
+
+    told = (one for one in (name, *boxes) if boxes[one] == boxes[name] and beyond(one) != [None, None])
+    (low, high), here = beyond(next(told, name)), small.box(name)
     first, last = here.start[axis], here.stop[axis] - 1
-    low, high = (images.look(name, here, axis, at) for at in (first - 1, last + 1))
     around = {seen[1] for seen, end in ((low, last), (high, first)) if seen is not None and seen[0] == end}
     ends = (low is None or low[0] == last) and (high is None or high[0] == first)
     if ends and around in ({1}, {-1}):

@@ -78,6 +78,22 @@ def test_a_field_that_reads_the_new_values_of_another() -> None:
     assert difference("fft", call, arrays) < 1e-13
 
 
+@pytest.mark.parametrize("walls", [None, B.Neumann(0.0), B.Dirichlet(0.0)], ids=["ring", "even", "odd"])
+@pytest.mark.parametrize("kernel", ["fft", "powers"])
+def test_a_field_that_is_read_at_its_own_points_alone(kernel: str, walls: Any) -> None:
+    """It continues beyond the ends as the field does that moves it."""
+    axis = fd.Axis(0.0, 1.0, num=9, periodic=walls is None, cells=True)
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=41), x=axis)
+    v, u = fd.Field("v", grid), fd.Field("u", grid)
+    u[...] = lambda u, v, dt: u["t-1"] + dt * v["t-1"]
+    v[...] = lambda u, v, dt: v["t-1"] + dt * laplacian(u)[...]
+    u[0] = v[0] = 0.0
+    if walls is not None:
+        u[dict(x=[0, -1])] = walls
+    call, arrays = call_of((u, v), 20)
+    assert difference(kernel, call, arrays) < 1e-12
+
+
 @pytest.mark.parametrize("walls", [None, WALLS["zero"]], ids=["ring", "walls"])
 def test_complex_fields(walls: Any) -> None:
     axis = fd.Axis(0.0, 1.0, num=9, periodic=walls is None)
