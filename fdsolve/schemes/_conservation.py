@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..errors import DeclarationError
-from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Shift, move, stored
+from ..views import AbstractContext, AbstractView, AbstractWorld, Exact, Memo, Shift, move, stored
 from ._convection import checked_view
-from ._faces import FluxDifference, Memo
+from ._faces import FluxDifference
 from ._laws import AbstractConservationLaw, AbstractPrimitiveLaw, State, scalar_law
 from ._measured import is_curved
 from ._polynomials import correction_weights

@@ -1,11 +1,9 @@
 """Fluxes through faces as views, and the rate at a point as their difference."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.extend.core as jex
 import jax.numpy as jnp
 from jax.core import Tracer
 
@@ -85,24 +83,6 @@ class FluxDifference(AbstractView):
 
     def __repr__(self) -> str:
         return f"convection of {self.view}"
-
-
-@dataclass(eq=False)
-class Memo:
-    """Values by place, so that what both faces of a point need is recorded once while a rule is traced."""
-
-    known: dict[Shift, list[tuple[Any, Any]]] = field(default_factory=dict)
-
-    def take(self, shift: Shift, make: Callable[[], Any]) -> Any:
-        """The value at a place: the one made before within the same trace of JAX, or a new one."""
-        state = jex.get_opaque_trace_state()
-        entries = self.known.setdefault(shift, [])
-        for other, value in entries:
-            if other == state:
-                return value
-        value = make()
-        entries.append((state, value))
-        return value
 
 
 def face_velocity(velocity: Any, view: AbstractView, axis: str, face: Shift) -> Any:

@@ -16,7 +16,7 @@ from ..errors import PlanningError
 from ..field import Normal
 from ..region import Layout, signature_of
 from ..schemes import weights as finite_difference_weights
-from ..views import AbstractContext, AbstractView, FieldView, ParameterView, Shift, show_shift
+from ..views import AbstractContext, AbstractView, FieldView, Memo, ParameterView, Shift, show_shift
 from ._operands import Misplaced, Operand, ProfileRead, StateRead, WholeRead
 from ._scope import Labelled, Scope, Static
 
@@ -71,7 +71,8 @@ class RuleContext(AbstractContext):
     `normal` is the outward direction of the wall that a boundary condition stands on.
     `near` holds the walls without ghost values that are close, by axis and side; `rooms` collects the axes along which
     an operator asked for them and for how many rows, `notes` what the plan is to tell. `registered` are the derived
-    views of the rule so far; `defining` is the number of the one that the rule is traced for. `partial` says that one
+    views of the rule so far, `lazy` their values where none are stored; `defining` is the number of the one that the
+    rule is traced for. `partial` says that one
     of several results will be taken: what the others read may lie between the places of this one.
     """
 
@@ -93,6 +94,7 @@ class RuleContext(AbstractContext):
     enrolled: list[Any] = field(default_factory=list)
     depth: int = 0
     registered: list[tuple[AbstractView, Any]] = field(default_factory=list)
+    lazy: Memo = field(default_factory=Memo)
     defining: int | None = None
     shifted_constants: list[Any] = field(default_factory=list)
     rooms: dict[str, int] = field(default_factory=dict)
@@ -216,8 +218,10 @@ class RuleContext(AbstractContext):
         apart = self.resolver is not None or self.near or self.deriver is None or self.stretcher is not None
         lazily = derived.operation is None and apart
         unused = self.defining is not None and derived.number >= self.defining
-        if lazily or unused:  # beside walls and holes what a point reads is its own
+        if (lazily or unused) and self.stretcher is not None:
             return derived.view.value(shift)
+        if lazily or unused:  # beside walls and holes what a point reads is its own
+            return self.lazy.take((derived.number, shift), lambda: derived.view.value(shift))
         faces = self.place_of(derived)
         layout = Layout(self.grid, faces)
         if any(self.parity(axis, shift) != layout.shift(axis) % 2 for axis in self.grid.space):

@@ -5,6 +5,7 @@ from ._derived import Derived as Derived
 from ._derived import operate as operate
 from ._derived import reduce as reduce
 from ._derived import stored as stored
+from ._memo import Memo as Memo
 from ._moved import move as move
 from ._offsets import Shift as Shift
 from ._offsets import add_shifts as add_shifts
