@@ -175,7 +175,9 @@ class Reader:
 
 
 def to_name(units: Any) -> Any:
-    """`units=` as it is kept: a unit of saiunit as its name, anything else as it is."""
+    """`units=` as it is kept: a unit of saiunit, or one of it (`1 / u.meter`), as its name, anything else as it is."""
+    if is_quantity(units) and isinstance(units.mantissa, int | float) and units.mantissa == 1:
+        units = units.unit
     return UnitName(name_of(units), units) if is_unit(units) else units
 
 

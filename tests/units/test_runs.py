@@ -40,6 +40,12 @@ def test_the_plan_is_that_of_the_plain_run(declare):
     ]
 
 
+def test_one_over_a_unit_is_a_unit():
+    assert fd.Field("T", grid(True), units=1 / u.meter).units == "1/m"
+    with pytest.raises(fd.DeclarationError, match="takes a string"):
+        fd.Field("T", grid(True), units=2 / u.meter)
+
+
 def test_layers_are_followed_under_steppers_that_recur():
     made = make_plan(*ALL["rates in layers"](UNITS), fd.schemes.StormerVerlet(), None)
     assert f"units checked through {made_count(made)} rules" in made.notes
