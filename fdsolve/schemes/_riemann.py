@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,7 +30,8 @@ class AbstractRiemannFlux(ABC):
 class LaxFriedrichs(AbstractRiemannFlux):
     """The local Lax–Friedrichs (Rusanov) flux, F = ½(F_L + F_R) − ½ α(q_R − q_L), α the greatest wave speed of both.
 
-    For every law; the most robust and diffusive. Good with `WENO5()`, where its diffusion hardly counts.
+    For f(u) the speed of the jump counts too. For every law; the most robust and diffusive. Good with `WENO5()`, where
+    its diffusion hardly counts.
     Source: Rusanov, J. Comput. Math. Phys. USSR 1 (1961) 267.
     """
 
@@ -38,8 +40,11 @@ class LaxFriedrichs(AbstractRiemannFlux):
         return AbstractConservationLaw
 
     def flux(self, law: Any, left: State, right: State, axis: int) -> State:
-        speeds = [abs(s) for state in (left, right) for s in law.speeds(state, axis)]
-        alpha = most(most(speeds[0], speeds[1]), most(speeds[2], speeds[3]))
+        if isinstance(law, ScalarLaw):  # of an f that is neither convex nor concave the jump may be the fastest
+            speeds = law.bounds(left, right, axis)
+        else:
+            speeds = (*law.speeds(left, axis), *law.speeds(right, axis))
+        alpha = reduce(most, map(abs, speeds))
         ends = zip(law.flux(left, axis), law.flux(right, axis), left, right, strict=True)
         return tuple(0.5 * (f + g) - 0.5 * alpha * (b - a) for f, g, a, b in ends)
 

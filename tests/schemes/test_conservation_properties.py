@@ -160,6 +160,16 @@ def test_burgers_shock_and_transonic_rarefaction(flux):
     assert (np.diff(variation) < 1e-12).all()
 
 
+def test_saturations_of_buckley_and_leverett_stay_between_those_at_the_start():
+    grid = fd.Grid(t=fd.Time(0.0, 0.2, num=41), x=fd.Axis(0.0, 1.0, 40, cells=True))
+    u = fd.Field("u", grid)
+    u[...] = fd.rate(lambda u: conservation(lambda u: u**2 / (u**2 + (1 - u) ** 2), u, reconstruction=Upwind(1)))
+    u[0] = np.where(grid.x.points < 0.5, 1.0, 0.0)  # f′ = 0 on both sides
+    u[dict(x=[0, -1])] = fd.boundary.Neumann(0.0)
+    levels = np.asarray(fd.solve(u, stepper=Euler())["u"])
+    assert levels.min() >= -1e-6 and levels.max() <= 1 + 1e-6
+
+
 def test_smooth_burgers_has_fifth_order_at_points():
     errors = []
     for num in (40, 80):
