@@ -24,16 +24,20 @@ _PACKAGES = ("fdsolve", "jax", "jaxlib", "numba", "llvmlite")
 
 
 def cache_folder() -> Path | None:
-    """Where measurements are kept: `FDSOLVE_CACHE_DIR`, else the user's cache folder; None where that is empty."""
+    """Where measurements are kept: `FDSOLVE_CACHE_DIR`, else the user's cache folder; None where that is empty, or nobody
+    knows where the user's folder is, as in containers run under any number."""
     given = os.environ.get(VARIABLE)
     if given is not None:
         return Path(given) if given else None
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        if sys.platform == "win32":
+            base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Caches"
+        else:
+            base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None
     return Path(base) / "fdsolve"
 
 
@@ -80,7 +84,7 @@ def write(key: str, record: dict[str, Any]) -> str | None:
     """Keeps a record under a key; gives the reason where that is not possible, which no work depends on."""
     path = path_of(key)
     if path is None:
-        return f"{VARIABLE} is empty"
+        return f"{VARIABLE} is empty" if VARIABLE in os.environ else "the user has no folder"
     text = json.dumps({"key": key, "record": record, "digest": _digest(record)})
     aside = None
     try:

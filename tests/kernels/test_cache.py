@@ -85,6 +85,20 @@ def test_where_measurements_are_kept(monkeypatch, folder):
     assert _cache.cache_folder() == Path.home() / "Library" / "Caches" / "fdsolve"
 
 
+def test_a_user_without_a_folder_keeps_nothing(monkeypatch):
+    """A container may run under a number that no list of users has, without HOME."""
+
+    def unknown():
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in (_cache.VARIABLE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert _cache.cache_folder() is None and _cache.read("key") is None
+    assert "no folder" in _cache.write("key", RECORD)
+
+
 def test_the_key_tells_device_versions_operation_and_work():
     key = _cache.make_key("cpu of a kind", "stencil", "shape 4", "slices abc")
     assert key.splitlines()[0] == "cpu of a kind" and "jaxlib " in key and "python " in key
