@@ -24,8 +24,10 @@ _PACKAGES = ("fdsolve", "jax", "jaxlib", "numba", "llvmlite")
 
 
 def cache_folder() -> Path | None:
-    """Where measurements are kept: `FDSOLVE_CACHE_DIR`, else the user's cache folder; None where that is empty, or nobody
-    knows where the user's folder is, as in containers run under any number."""
+    """Where measurements are kept: `FDSOLVE_CACHE_DIR`, else the user's cache folder; None where that is empty.
+
+    None too where nobody knows the user's folder, as in containers run under any number.
+    """
     given = os.environ.get(VARIABLE)
     if given is not None:
         return Path(given) if given else None
