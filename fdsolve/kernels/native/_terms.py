@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...planning import Array
-from ...stencil import Operand, ProfileRead, Splice, StateRead, Traced, WholeRead, make_traced
+from ...stencil import Operand, ProfileRead, Splice, StateRead, Traced, WholeRead, make_traced, may_share
 from ._cells import Cell, Term
 from ._lanes import has_lanes
 from ._linear import with_named_constants, with_plain_times
@@ -22,7 +22,7 @@ from ._operands import LEVELS, TIME_BEFORE, are_ragged, in_columns, stack_name
 from ._program import Operation, Program, Unserved
 from ._slopes import Slope, split_by
 from ._values import Values
-from ._weights import PRODUCT, TARGET, Weights, adds_up
+from ._weights import PRODUCT, TARGET, Weights, adds_up, target, together
 
 Part = Callable[[Splice], Any]
 """A summand, in a rule that is being put together."""
@@ -124,7 +124,10 @@ class Terms:
         are split by, those of slopes."""
         operands: dict[Operand, Any] = {} if own is None else {own: self.program.dtype}
         parts, slopes = [], {}
-        for term in cell.terms:
+        groups, rest = self._grouped(cell.terms)
+        for terms, pull in groups:
+            parts.append(self._pulled_together(terms, operands, pull))
+        for term in rest:
             slope = self.slope_of(term)
             rule = self.rules[term.operation] if slope is None else slope.rest
             if rule is not None and self._gives(term, rule):
@@ -245,6 +248,36 @@ class Terms:
             return value
 
         return run
+
+    def _grouped(self, terms: Sequence[Term]) -> tuple[list[tuple[list[Term], Traced]], list[Term]]:
+        """The terms by one read of operations that have much in common, each group with its derivative; and others."""
+        alike: dict[Hashable, list[Term]] = {}
+        for term in terms:
+            alike.setdefault(self._group_of(term), []).append(term)
+        groups, rest = [], list(alike.pop(None, ()))
+        for group in alike.values():
+            rules = tuple(self.rules[term.operation] for term in group)
+            found = together(rules, self.program.dtype) if len(group) > 1 else None
+            if found is None:
+                rest += group
+            else:
+                groups.append((group, found[self._read_of(group[0])]))
+        return groups, rest
+
+    def _group_of(self, term: Term) -> Hashable:
+        """What the terms of a group have in common; None for a term that is taken by itself."""
+        operation, rule = self.program.operations[term.operation], self.rules[term.operation]
+        tested = operation.mask is not None or operation.predicate is not None or term.later or term.columns
+        if rule.affine or tested or not may_share(rule) or self.is_left(term) or self.shares(term):
+            return None
+        return term.offset, self._read_of(term), frozenset(rule.operands)
+
+    def _pulled_together(self, terms: Sequence[Term], operands: dict[Operand, Any], pull: Traced) -> Part:
+        """What the terms of a group give, by the sum of their derivatives."""
+        back = tuple(-o for o in terms[0].offset)
+        stands: dict[Operand, Operand] = {target(k): self._target(term, back) for k, term in enumerate(terms)}
+        weigh, named = self._taken(pull, back, operands, stands)
+        return lambda made: weigh(made, *(made.known[one] for one in named))
 
     def _weighed(
         self, term: Term, back: tuple[int, ...], operands: dict[Operand, Any], rule: Traced

@@ -4,9 +4,10 @@ The derivatives of κ (u₋₁ − 2u + u₊₁) by its reads are κC, −2κC a
 C and κ at every offset. The product κC, computed once a point, is read there instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_
 from typing import Any
 
 import jax
@@ -16,12 +17,14 @@ import numpy as np
 from jax import lax
 
 from ..._tangents import replaced
-from ...stencil import StateRead, Traced, WholeRead, make_traced, make_traced_each
+from ...stencil import Operand, StateRead, Traced, WholeRead, make_traced, make_traced_each, share
 
 TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
 PRODUCT = WholeRead("product")
 """Stands for the product that derivatives of a rule share."""
+ALWAYS = -1
+"""All bits."""
 _LEAST_SHARED = 8
 """Derivatives that share a product; for fewer it is not worth an array."""
 
@@ -118,21 +121,24 @@ def _with_product(
 ) -> _Derivatives:
     """The same with the product of derivatives by reads, if any, and those that are of it, and of the cotangent at
     most."""
+    if len(reads) < _LEAST_SHARED:
+        return found
     jaxpr = closed.jaxpr
     vary = [v for v, o in zip(jaxpr.invars, operands, strict=True) if o == TARGET or not isinstance(o, WholeRead)]
     target = jaxpr.invars[0]
-    best: tuple[int, Any] = (_LEAST_SHARED - 1, None)
     depends = _dependences(jaxpr, vary)
-    for number, eqn in enumerate(jaxpr.eqns if reads else []):
+    fitting = []
+    for eqn in jaxpr.eqns:
         (one, *more) = eqn.outvars
         fits = not more and one.aval.shape == () and one.aval.dtype == dtype
         if fits and target in depends[one] and len(depends[one]) > 1:
-            within = _dependences(jaxpr, [*vary, one])
-            count = sum(_of(within, jaxpr.outvars[k]) == {one} for k in reads)
-            best = max(best, (count, number), key=lambda pair: pair[0])
-    if best[1] is None:
+            fitting.append(eqn)
+    through = _passed(jaxpr, vary, [one for eqn in fitting for one in eqn.outvars])
+    ways = [through.get(one, ALWAYS) for k in reads if not isinstance(one := jaxpr.outvars[k], jex.Literal)]
+    counts = [sum(way != ALWAYS and way >> number & 1 for way in ways) for number in range(len(fitting))]
+    if max(counts, default=0) < _LEAST_SHARED:
         return found
-    eqn = jaxpr.eqns[best[1]]
+    eqn = fitting[counts.index(max(counts))]
     (one,) = eqn.outvars
     info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
     product = jaxpr.replace(outvars=[one], debug_info=info)
@@ -147,6 +153,34 @@ def _with_product(
             shared[places[k]] = made
     product = make_traced(jex.ClosedJaxpr(product, closed.consts), tuple(operands), dtype)
     return replace(found, shared=shared, product=product)
+
+
+@lru_cache(maxsize=256)
+def together(rules: tuple[Traced, ...], dtype: np.dtype) -> Mapping[Operand, Traced] | None:
+    """By operand, the sum of the derivatives of several rules by it, each times a cotangent of its own (`target`): one
+    way back through what the rules have in common. None where that is little."""
+    shared = share(rules)
+    if shared is None:
+        return None
+    operands, avals = shared.operands, shared.jaxpr.in_avals
+    places = [k for k, aval in enumerate(avals) if jnp.issubdtype(aval.dtype, jnp.inexact)]
+
+    def run(cotangents: Any, *values: Any) -> list[Any]:
+        def of(*given: Any) -> Any:
+            return shared(*replaced(list(values), places, given))
+
+        found = jax.vjp(of, *(values[k] for k in places))[1](list(cotangents))
+        return [lax.convert_element_type(one, dtype) for one in found]
+
+    specs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+    closed = jax.make_jaxpr(run)([jax.ShapeDtypeStruct((), rule.dtype) for rule in rules], *specs)
+    pulls = make_traced_each(closed, (*map(target, range(len(rules))), *operands), dtype)
+    return {operands[k]: one for k, one in zip(places, pulls, strict=True)}
+
+
+def target(number: int) -> WholeRead:
+    """Stands for the cotangent of what one of several operations wrote."""
+    return WholeRead(f"cotangent {number}")
 
 
 def adds_up(pull: Traced) -> bool:
@@ -164,6 +198,19 @@ def _dependences(jaxpr: jex.Jaxpr, leaves: Sequence[Any]) -> dict[Any, set[Any]]
         own = set().union(*(_of(found, v) for v in eqn.invars))
         for one in eqn.outvars:
             found.setdefault(one, own)
+    return found
+
+
+def _passed(jaxpr: jex.Jaxpr, leaves: Sequence[Any], variables: Sequence[Any]) -> dict[Any, int]:
+    """For each value that depends on leaves through which of some variables every way from them leads, as bits; ALWAYS
+    for one that depends on none."""
+    bits = {one: 1 << number for number, one in enumerate(variables)}
+    found = dict.fromkeys(leaves, 0)
+    for eqn in jaxpr.eqns:
+        ways = (found.get(v, ALWAYS) for v in eqn.invars if not isinstance(v, jex.Literal))
+        own = reduce(and_, ways, ALWAYS)
+        for one in eqn.outvars:
+            found.setdefault(one, own if own == ALWAYS else own | bits.get(one, 0))
     return found
 
 
