@@ -162,6 +162,33 @@ def test_a_hole_shaped_by_a_parameter_is_a_hole() -> None:
     assert np.isnan(found[0]).any()
 
 
+@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize(
+    "shape", [lambda x, y: y < 0.45 * (x - 0.3), lambda x, y: (x - 0.5) ** 2 + y**2 < 0.09], ids=["wedge", "half disc"]
+)
+def test_a_hole_that_stands_on_a_wall_is_cut_out_to_its_foot(shape: Any, cells: bool) -> None:
+    x, y = (fd.Axis(0.0, size, 12, cells=cells) for size in (1.0, 0.6))
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=2), x=x, y=y))
+    u[...] = lambda u: 0.3 * u["t-1", "x-1"] + 0.1 * u["t-1", "x+1"] + 0.2 * u["t-1", "y-1"]
+    u[dict(x=[0, -1])] = u[dict(y=[0, -1])] = fd.boundary.Symmetric()
+    u[fd.where(shape)] = fd.boundary.Neumann(0.0)
+    u[0] = start = arrays((12, 12), 3)
+    solid = np.asarray(shape(x.points[:, None], y.points))
+
+    def beside(i: int, j: int, dx: int, dy: int) -> float:
+        k, m = i + dx, j + dy
+        if 0 <= k < 12 and 0 <= m < 12:
+            return start[i, j] if solid[k, m] else start[k, m]
+        return start[i, j] if cells else beside(i, j, -dx, -dy)  # the mirror about a face, or about the node
+
+    wanted = np.full((12, 12), np.nan)
+    for i, j in np.argwhere(~solid):
+        wanted[i, j] = 0.3 * beside(i, j, -1, 0) + 0.1 * beside(i, j, 1, 0) + 0.2 * beside(i, j, 0, -1)
+    found = np.asarray(fd.solve(u)["u"][-1])
+    np.testing.assert_array_equal(np.isnan(found), solid)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_an_array_over_later_levels_holds_from_their_first_stage_on() -> None:
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, 4)))
     u[1:] = fd.rate(np.ones((2, 4)))

@@ -49,11 +49,14 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
     A box lies on the walls of the axes on which it is one point thick and at an end (`u[dict(x=0)]`: the lower wall of
     x alone, corners included; both walls where x has one point). Any other region (a mask, or several boxes: corners
     that one box has are missing from its neighbour) lies on a wall where, away from the other walls, its points have no
-    neighbour inwards in the region. What lies on no wall is an inner region.
+    neighbour inwards in the region: with those of its pieces that lie on walls alone, and those walls that it covers.
+    What lies on no wall is an inner region; a wedge on the floor is one, its tip of one point included.
     """
     shape, walls, inner = layout.space_shape, {}, []
-    plain = len(points.parts) == 1 and points.parts[0].mask is None
-    common = [] if plain else _mask_sides(points.to_mask(Box.of_shape(shape)))
+    whole, own, common = Box.of_shape(shape), points, []
+    if len(points.parts) != 1 or points.parts[0].mask is not None:
+        mask = _wall_points(points.to_mask(whole))
+        own, common = Points.of_mask(whole, mask), _mask_sides(mask)
     thin = [_thin_sides(part.box, shape) if part.mask is None else [] for part in points.parts]
     every = [*common, *(side for sides in thin for side in sides)]
     # Along an axis of one point every region is thin: it is meant where no other axis is.
@@ -63,10 +66,11 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
         for side in (side for side in (*sides, *(one for one in common if one not in sides)) if side in meant):
             at = side.index(shape)
             face = part.restrict(part.box.with_range(side.axis, at, at + 1))
-            if face is None:
+            wall = own.intersect(Points(() if face is None else (face,)))
+            if wall.empty:
                 continue
-            walls[side] = walls.get(side, Points()).union(Points((face,)))
-            rest = rest.subtract(Points((face,)))
+            walls[side] = walls.get(side, Points()).union(wall)
+            rest = rest.subtract(wall)
         inner.extend(rest.parts)
     return Claims(walls, Points(tuple(inner)).merged())
 
@@ -100,6 +104,35 @@ def _thin_sides(box: Box, shape: tuple[int, ...]) -> list[Side]:
         if stop - start == 1 and stop == shape[axis]:
             found.append(Side(axis, True))
     return found
+
+
+def _wall_points(full: np.ndarray) -> np.ndarray:
+    """The points of a region that may be a wall's: not those of pieces that reach inwards, but on walls it covers."""
+    long = [axis for axis, size in enumerate(full.shape) if size > 1]
+    inside = full.copy()
+    for axis in long:
+        np.moveaxis(inside, axis, 0)[[0, -1]] = False
+    found = full & ~_spread(inside, full)
+    for axis in long:
+        region, within, wall = (np.moveaxis(one, axis, 0) for one in (full, inside, found))
+        for at, behind in ((0, 1), (-1, -2)):
+            if region[at].all():
+                wall[at] |= ~within[behind]
+    return found
+
+
+def _spread(seed: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """The points of `within` that are joined to those of `seed` through neighbours along axes."""
+    while True:
+        grown = seed.copy()
+        for axis in range(seed.ndim):
+            old, new = np.moveaxis(seed, axis, 0), np.moveaxis(grown, axis, 0)
+            new[1:] |= old[:-1]
+            new[:-1] |= old[1:]
+        grown &= within
+        if np.array_equal(grown, seed):
+            return seed
+        seed = grown
 
 
 def _mask_sides(full: np.ndarray) -> list[Side]:
