@@ -15,6 +15,8 @@ from ._equations import inner_of as inner_of
 from ._equations import is_smooth as is_smooth
 from ._equations import why_not_pointwise as why_not_pointwise
 from ._key import jaxpr_key as jaxpr_key
+from ._key import literal_key as literal_key
+from ._key import value_key as value_key
 from ._linearity import AFFINE as AFFINE
 from ._linearity import CONSTANT as CONSTANT
 from ._linearity import NONLINEAR as NONLINEAR

@@ -312,6 +312,7 @@ class RowWriter:
         `lane` is where its sums are, `again` whether it was computed before.
         """
         builder, found = self.code.builder, []
+        self.scalars, self.loaded = Scalars(self.code.module, builder), {}
         for operation in group:
             pointer = self.code.arguments[self.targets.index(operation.array)]
             at = lane if operation.in_lanes else j
@@ -326,13 +327,12 @@ class RowWriter:
 
     def _value(self, operation: Operation, out: Any, j: Any) -> Any:
         code = self.code
-        scalars = Scalars(code.module, code.builder)
-        value = self._rule(scalars, operation, operation.rule, operation.number, j)
+        value = self._rule(operation, operation.rule, operation.number, j)
         held = None
         if operation.mask is not None:
             held = self._at(self._mask_row(operation), j, 0)
         if operation.predicate is not None:
-            holds = self._rule(scalars, operation, operation.predicate, operation.held, j)
+            holds = self._rule(operation, operation.predicate, operation.held, j)
             held = holds if held is None else code.builder.and_(held, holds)
         if held is not None or operation.adds:
             below = code.builder.load(out, typ=stored_type(self.real))
@@ -342,10 +342,10 @@ class RowWriter:
                 value = code.builder.select(held, value, below)
         return value
 
-    def _rule(self, scalars: Scalars, operation: Operation, rule: Traced, number: int | None, j: Any) -> Any:
+    def _rule(self, operation: Operation, rule: Traced, number: int | None, j: Any) -> Any:
         values = [self._operand(operation, operand, j) for operand in rule.operands]
         consts = [self.entries[Entry(f"rule {number} {k}")] for k in range(len(rule.consts))]
-        (result,) = scalars.run(rule.jaxpr, consts, values)
+        (result,) = self.scalars.run(rule.jaxpr, consts, values)
         return result
 
     def _operand(self, operation: Operation, operand: Operand, j: Any) -> Any:
@@ -368,8 +368,11 @@ class RowWriter:
         return found[0]
 
     def _at(self, source: Source, j: Any, offset: int) -> Any:
-        pointer = self.code.arguments[len(self.targets) + self.sources.index(source)]
-        return self._load(pointer, self._dtype(source), self.code.value(self.code.add(j, offset)))
+        if (source, offset) not in self.loaded:
+            pointer = self.code.arguments[len(self.targets) + self.sources.index(source)]
+            place = self.code.value(self.code.add(j, offset))
+            self.loaded[source, offset] = self._load(pointer, self._dtype(source), place)
+        return self.loaded[source, offset]
 
 
 def _is_lane(operation: Operation, operand: Operand) -> bool:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from llvmlite import ir
 
-from ...stencil import ALL_CALLS, SAME, follow, inner_of, why_not_pointwise
+from ...stencil import ALL_CALLS, SAME, follow, inner_of, literal_key, value_key, why_not_pointwise
 
 BOOL, I32, I64, F32, F64 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
 
@@ -46,10 +46,13 @@ def unsupported(jaxpr: Any) -> str | None:
 
 
 class Scalars:
-    """Emits scalar code with a builder, in a module that declares what it calls."""
+    """Emits scalar code with a builder, in a module that declares what it calls; what was done to the same values
+    before is not done again. One serves code without branches."""
 
     def __init__(self, module: ir.Module, builder: Any):
         self.module, self.builder = module, builder
+        self._found: dict[Any, tuple[Any, list[Any]]] = {}
+        self._constants: dict[Any, ir.Constant] = {}
 
     def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The values of a jaxpr's results."""
@@ -57,7 +60,7 @@ class Scalars:
             jaxpr,
             [*consts, *values],
             self.evaluate,
-            lambda literal: constant(literal.aval.dtype, literal.val),
+            self._literal,
         )
 
     def evaluate(self, eqn: Any, given: list[Any]) -> list[Any]:
@@ -66,10 +69,19 @@ class Scalars:
         if name in SAME:
             return [given[0]]
         if name not in ALL_CALLS:
-            return [_RULES[name](self, eqn, given)]
+            key = name, tuple(map(id, given)), value_key(eqn.params)
+            if key not in self._found:  # values are held too, so that no other gets their numbers
+                self._found[key] = _RULES[name](self, eqn, given), given
+            return [self._found[key][0]]
         inner = inner_of(eqn)
         assert inner is not None  # asked by `unsupported`
         return self.run(inner.jaxpr, [constant(np.asarray(c).dtype, c) for c in inner.consts], given)
+
+    def _literal(self, one: Any) -> ir.Constant:
+        key = literal_key(one)
+        if key not in self._constants:
+            self._constants[key] = constant(one.aval.dtype, one.val)
+        return self._constants[key]
 
     def call(self, name: str, *values: Any) -> Any:
         """A function of real numbers declared in the module."""
