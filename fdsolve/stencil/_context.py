@@ -215,7 +215,8 @@ class RuleContext(AbstractContext):
         return self.deriver(self, derived, level)
 
     def read_derived(self, derived: Any, shift: Shift) -> jax.Array:
-        apart = self.resolver is not None or self.near or self.deriver is None or self.stretcher is not None
+        at_open_end = any(not wall.open.isdisjoint(derived.view.sources()) for wall in self.near.values())
+        apart = self.resolver is not None or at_open_end or self.deriver is None or self.stretcher is not None
         lazily = derived.operation is None and apart
         unused = self.defining is not None and derived.number >= self.defining
         if (lazily or unused) and self.stretcher is not None:
