@@ -1,6 +1,6 @@
 """Reads next to a hole: the wall lies half-way, and the condition on it gives the value beyond."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -107,7 +107,15 @@ class HoleResolver:
         if mask is not None:
             return context.reader(ProfileRead(mask, context.grid.space, offset), (), jnp.dtype(bool))
         assert isinstance(hole.predicate, Predicate)
-        return self.book.holds(name, hole.predicate, context.reader, self.what, offset)
+        grid = context.grid
+        rings = {axis for axis in grid.space if grid.space_axis(axis).periodic}
+
+        def around(read: Any, *rest: Any) -> jax.Array:
+            if isinstance(read, ProfileRead) and read.name.startswith("coordinate ") and rings.issuperset(read.axes):
+                read = replace(read, name=f"{read.name} around")
+            return context.reader(read, *rest)
+
+        return self.book.holds(name, hole.predicate, around, self.what, offset)
 
     def __call__(self, context: RuleContext, name: str, level: int, offset: tuple[int, ...]) -> jax.Array:
         plain = context.read_state(name, level, offset)

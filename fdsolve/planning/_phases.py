@@ -163,7 +163,8 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
             claims = None
             if condition:
                 _check_predicate(assignment, predicate, name, problem)
-                claims = claim_walls(points, layout) if predicate is None else Claims({}, points)
+                joins = isinstance(assignment.rule, AbstractPeriodic)
+                claims = Claims({}, points) if predicate is not None else claim_walls(points, layout, seams=joins)
                 _check_not_periodic(claims, layout, assignment, name)
             entries.append(_Entry(index, assignment, points, predicate, initial, starting[index], claims))
     first = next((i for i, entry in enumerate(entries) if entry.initial), None)

@@ -108,7 +108,9 @@ class Store:
         owner = self.grid.space_axis(axis)
 
         def build(start: tuple[int, ...], stop: tuple[int, ...]) -> Any:
-            if kind == "coordinate":
+            if kind == "coordinate" and "around" in rest:  # of the point on the axis that stands there
+                values = owner.positions(face, 0, owner.size(face))[np.arange(start[0], stop[0]) % owner.size(face)]
+            elif kind == "coordinate":
                 values = owner.positions(face, start[0], stop[0])
             elif kind == "spacing":
                 values = owner.spacings(face, start[0], stop[0])

@@ -43,8 +43,8 @@ class Claims:
     inner: Points
 
 
-def claim_walls(points: Points, layout: Layout) -> Claims:
-    """Finds the walls that a region lies on.
+def claim_walls(points: Points, layout: Layout, *, seams: bool = True) -> Claims:
+    """Finds the walls that a region lies on; without `seams`, those of periodic axes only where a box fills the end.
 
     A box lies on the walls of the axes on which it is one point thick and at an end (`u[dict(x=0)]`: the lower wall of
     x alone, corners included; both walls where x has one point). Any other region (a mask, or several boxes: corners
@@ -54,10 +54,11 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
     """
     shape, walls, inner = layout.space_shape, {}, []
     whole, own, common = Box.of_shape(shape), points, []
+    rings = [axis for axis, name in enumerate(layout.space) if layout.grid.space_axis(name).periodic and not seams]
     if len(points.parts) != 1 or points.parts[0].mask is not None:
-        mask = _wall_points(points.to_mask(whole))
-        own, common = Points.of_mask(whole, mask), _mask_sides(mask)
-    thin = [_thin_sides(part.box, shape) if part.mask is None else [] for part in points.parts]
+        mask = _wall_points(points.to_mask(whole), rings)
+        own, common = Points.of_mask(whole, mask), _mask_sides(mask, rings)
+    thin = [_thin_sides(part.box, shape, rings) if part.mask is None else [] for part in points.parts]
     every = [*common, *(side for sides in thin for side in sides)]
     # Along an axis of one point every region is thin: it is meant where no other axis is.
     meant = [side for side in every if shape[side.axis] > 1] or every
@@ -66,7 +67,7 @@ def claim_walls(points: Points, layout: Layout) -> Claims:
         for side in (side for side in (*sides, *(one for one in common if one not in sides)) if side in meant):
             at = side.index(shape)
             face = part.restrict(part.box.with_range(side.axis, at, at + 1))
-            wall = own.intersect(Points(() if face is None else (face,)))
+            wall = (points if side.axis in rings else own).intersect(Points(() if face is None else (face,)))
             if wall.empty:
                 continue
             walls[side] = walls.get(side, Points()).union(wall)
@@ -96,23 +97,23 @@ def even_ends(layout: Layout, assignments: Sequence[Assignment]) -> frozenset[tu
     return frozenset(found)
 
 
-def _thin_sides(box: Box, shape: tuple[int, ...]) -> list[Side]:
+def _thin_sides(box: Box, shape: tuple[int, ...], rings: Sequence[int]) -> list[Side]:
     found = []
     for axis, (start, stop) in enumerate(zip(box.start, box.stop, strict=True)):
-        if stop - start == 1 and start == 0:
-            found.append(Side(axis, False))
-        if stop - start == 1 and stop == shape[axis]:
-            found.append(Side(axis, True))
+        fills = box.with_range(axis, 0, shape[axis]) == Box.of_shape(shape)
+        if stop - start != 1 or (axis in rings and not fills):
+            continue
+        found += [Side(axis, upper) for upper, at_end in ((False, start == 0), (True, stop == shape[axis])) if at_end]
     return found
 
 
-def _wall_points(full: np.ndarray) -> np.ndarray:
+def _wall_points(full: np.ndarray, rings: Sequence[int]) -> np.ndarray:
     """The points of a region that may be a wall's: not those of pieces that reach inwards, but on walls it covers."""
-    long = [axis for axis, size in enumerate(full.shape) if size > 1]
+    long = [axis for axis, size in enumerate(full.shape) if size > 1 and axis not in rings]
     inside = full.copy()
     for axis in long:
         np.moveaxis(inside, axis, 0)[[0, -1]] = False
-    found = full & ~_spread(inside, full)
+    found = full & ~_spread(inside, full, rings)
     for axis in long:
         region, within, wall = (np.moveaxis(one, axis, 0) for one in (full, inside, found))
         for at, behind in ((0, 1), (-1, -2)):
@@ -121,23 +122,27 @@ def _wall_points(full: np.ndarray) -> np.ndarray:
     return found
 
 
-def _spread(seed: np.ndarray, within: np.ndarray) -> np.ndarray:
-    """The points of `within` that are joined to those of `seed` through neighbours along axes."""
+def _spread(seed: np.ndarray, within: np.ndarray, rings: Sequence[int]) -> np.ndarray:
+    """The points of `within` that are joined to those of `seed` through neighbours along axes, around `rings` too."""
     while True:
         grown = seed.copy()
         for axis in range(seed.ndim):
             old, new = np.moveaxis(seed, axis, 0), np.moveaxis(grown, axis, 0)
             new[1:] |= old[:-1]
             new[:-1] |= old[1:]
+            if axis in rings:
+                new[0] |= old[-1]
+                new[-1] |= old[0]
         grown &= within
         if np.array_equal(grown, seed):
             return seed
         seed = grown
 
 
-def _mask_sides(full: np.ndarray) -> list[Side]:
+def _mask_sides(full: np.ndarray, rings: Sequence[int]) -> list[Side]:
     found, shape = [], full.shape
-    for axis in range(len(shape)):
+    for axis in (axis for axis in range(len(shape)) if axis not in rings):
+        across = [other for other in range(len(shape)) if other != axis]
         for upper in (False, True):
             side = Side(axis, upper)
             at = side.index(shape)
@@ -146,7 +151,7 @@ def _mask_sides(full: np.ndarray) -> list[Side]:
             away = np.ones(face.shape, bool)
             for other in range(face.ndim):
                 edge = np.zeros(face.shape[other], bool)
-                edge[[0, -1]] = face.shape[other] > 2
+                edge[[0, -1]] = face.shape[other] > 2 and across[other] not in rings
                 away &= ~edge.reshape([-1 if a == other else 1 for a in range(face.ndim)])
             if (face & ~behind & away).any():
                 found.append(side)
