@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import PlanningError
 from ..field import AbstractAbsorber, AbstractPeriodic, Residual
-from ..region import Box, Layout, Part, Points
+from ..region import Box, Part, Points
 from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
 from ._hidden import add_hidden_pieces
@@ -180,7 +180,7 @@ def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
             if hole.predicate is None:
                 key = f"mask {name} hole {hole.index} all {identity(*hole.points.parts)}"
                 box = hole.points.bounds()
-                images = _images(book.problem.scope.layouts[name], one)
+                images = _images(hole, book.problem.scope.layouts[name].space_shape)
                 add_mask(book, key, hole.points.to_mask(box), box.start, images)
             found.append((name, hole, key))
     return tuple(found)
@@ -264,7 +264,7 @@ def _span_pieces(
         sweeps = span.kind == "value" and any(r.level == 0 and r.field == name for r in book.reach(plain))
         relevant = tuple(item for item in holes if item[0] in read)
         if relevant:
-            near = _dilated(book.reach(plain), relevant, layout, phase)
+            near = _dilated(book.reach(plain), relevant, layout.space_shape)
             close, group = _as_one_part(group.intersect(near)), group.subtract(near)
             refuse_hole(standing.stretches, close, label)
             beside = plain
@@ -324,16 +324,14 @@ def _around_gaps(points: Points) -> Points:
     return _as_one_part(points)
 
 
-def _images(layout: Layout, one: FieldPhase) -> list[tuple[int, ...]]:
-    """How far from a point of a field its images are across the ends of periodic axes, itself included."""
-    joined = {span.side.axis for span in one.walls if isinstance(span.assignment.rule, AbstractPeriodic)}
-    rings = [layout.grid.space_axis(name).periodic or axis in joined for axis, name in enumerate(layout.space)]
-    return list(product(*((0, -n, n) if ring else (0,) for ring, n in zip(rings, layout.space_shape, strict=True))))
+def _images(hole: Hole, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """How far from a point of a hole its images are across the ends of rings, itself included."""
+    return list(product(*((0, -n, n) if axis in hole.rings else (0,) for axis, n in enumerate(shape))))
 
 
-def _dilated(reads: Sequence[StateRead], holes: NearHoles, layout: Layout, phase: Phase) -> Points:
+def _dilated(reads: Sequence[StateRead], holes: NearHoles, shape: tuple[int, ...]) -> Points:
     """The points whose reads may fall into a hole, across periodic ends too."""
-    near, shape = Points(), layout.space_shape
+    near = Points()
     for owner, hole, _ in holes:
         if hole.predicate is not None:
             return Points.of_box(Box.of_shape(shape))
@@ -341,7 +339,7 @@ def _dilated(reads: Sequence[StateRead], holes: NearHoles, layout: Layout, phase
         lower = tuple(max(0, *(o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
         upper = tuple(max(0, *(-o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
         grown = hole.points.bounds().grow(lower, upper)
-        for offset in _images(layout, phase.fields[owner]):
+        for offset in _images(hole, shape):
             near = near.union(Points.of_box(grown.shift(offset).intersect(Box.of_shape(shape))))
     return near
 

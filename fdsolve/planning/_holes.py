@@ -107,8 +107,7 @@ class HoleResolver:
         if mask is not None:
             return context.reader(ProfileRead(mask, context.grid.space, offset), (), jnp.dtype(bool))
         assert isinstance(hole.predicate, Predicate)
-        grid = context.grid
-        rings = {axis for axis in grid.space if grid.space_axis(axis).periodic}
+        rings = {context.grid.space[axis] for axis in hole.rings}
 
         def around(read: Any, *rest: Any) -> jax.Array:
             if isinstance(read, ProfileRead) and read.name.startswith("coordinate ") and rings.issuperset(read.axes):

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any
 
@@ -53,12 +53,14 @@ class LayerSpan:
 
 @dataclass(frozen=True, eq=False)
 class Hole:
-    """An inner region cut out by a ghost condition; `predicate` where its shape depends on parameters."""
+    """An inner region cut out by a ghost condition; `predicate` where its shape depends on parameters. It repeats
+    beyond the ends of the axes that are `rings`."""
 
     index: int
     assignment: Assignment
     points: Points
     predicate: Predicate | None
+    rings: frozenset[int]
 
 
 @dataclass(eq=False)
@@ -287,11 +289,13 @@ def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> 
             continue
         points = entry.claims.inner.subtract(rules)
         if not points.empty and not entry.assignment.rule.sets_value_on_points:
-            result.holes.append(Hole(entry.index, entry.assignment, points, entry.predicate))
+            result.holes.append(Hole(entry.index, entry.assignment, points, entry.predicate, frozenset()))
         if entry.predicate is None:
             rules = rules.union(entry.claims.inner)
     result.walls.reverse()
-    result.holes.reverse()
+    rings = {axis for axis, name in enumerate(layout.space) if layout.grid.space_axis(name).periodic}
+    rings |= {one.side.axis for one in result.walls if isinstance(one.assignment.rule, AbstractPeriodic)}
+    result.holes[:] = [replace(one, rings=frozenset(rings)) for one in reversed(result.holes)]
 
 
 def sets_value(layout: Layout, wall: WallSpan) -> bool:

@@ -56,13 +56,13 @@ def test_ends_that_a_condition_joins() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("centre", [0.9, 0.02])
-def test_predicates_with_parameters(centre: float) -> None:
+@pytest.mark.parametrize("centre, ring", [(0.9, True), (0.02, True), (0.95, False)])
+def test_predicates_with_parameters(centre: float, ring: bool) -> None:
     """They hold for the points that reads across an end find there, not for places beyond it."""
     fixed = fd.where(lambda x, y: (x - centre) ** 2 + (y - 0.5) ** 2 < 0.05)
     moving = fd.where(lambda x, y, r: (x - centre) ** 2 + (y - 0.5) ** 2 < r)
-    wanted = fd.solve(around(fixed, Neumann(0.2)), s=START, stepper=Euler())["u"]
-    found = fd.solve(around(moving, Neumann(0.2)), s=START, r=0.05, stepper=Euler())["u"]
+    wanted = fd.solve(around(fixed, Neumann(0.2), ring), s=START, stepper=Euler())["u"]
+    found = fd.solve(around(moving, Neumann(0.2), ring), s=START, r=0.05, stepper=Euler())["u"]
     assert not jnp.isnan(wanted[-1]).all() and jnp.isnan(wanted[-1]).any()
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
