@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..region import Box, Part, Points
 from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
 from ._hidden import add_hidden_pieces
+from ._hole_points import images, points_around
 from ._layers import Standing, layer_rule, note_idle_layers, split_by_layers
 from ._near import split_near_walls
 from ._phases import FieldPhase, Hole, Phase, Span, sets_value
@@ -180,8 +181,8 @@ def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
             if hole.predicate is None:
                 key = f"mask {name} hole {hole.index} all {identity(*hole.points.parts)}"
                 box = hole.points.bounds()
-                images = _images(hole, book.problem.scope.layouts[name].space_shape)
-                add_mask(book, key, hole.points.to_mask(box), box.start, images)
+                around = partial(points_around, hole, book.problem.scope.layouts[name].space_shape)
+                add_mask(book, key, hole.points.to_mask(box), box.start, around)
             found.append((name, hole, key))
     return tuple(found)
 
@@ -324,11 +325,6 @@ def _around_gaps(points: Points) -> Points:
     return _as_one_part(points)
 
 
-def _images(hole: Hole, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """How far from a point of a hole its images are across the ends of rings, itself included."""
-    return list(product(*((0, -n, n) if axis in hole.rings else (0,) for axis, n in enumerate(shape))))
-
-
 def _dilated(reads: Sequence[StateRead], holes: NearHoles, shape: tuple[int, ...]) -> Points:
     """The points whose reads may fall into a hole, across periodic ends too."""
     near = Points()
@@ -339,7 +335,7 @@ def _dilated(reads: Sequence[StateRead], holes: NearHoles, shape: tuple[int, ...
         lower = tuple(max(0, *(o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
         upper = tuple(max(0, *(-o[a] for o in offsets)) if offsets else 0 for a in range(len(shape)))
         grown = hole.points.bounds().grow(lower, upper)
-        for offset in _images(hole, shape):
+        for offset in images(hole, shape):
             near = near.union(Points.of_box(grown.shift(offset).intersect(Box.of_shape(shape))))
     return near
 

@@ -1,7 +1,7 @@
 """Ghost points: the layers beyond walls and periodic ends that rules read, each a piece like any other."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,19 +181,20 @@ def identity(*parts: Part) -> str:
 
 
 def add_mask(
-    book: RuleBook, key: str, mask: np.ndarray, start: tuple[int, ...], images: Sequence[tuple[int, ...]] = ()
+    book: RuleBook,
+    key: str,
+    mask: np.ndarray,
+    start: tuple[int, ...],
+    around: Callable[[Box], np.ndarray] | None = None,
 ) -> None:
-    """Stores a mask over the box that begins at `start` as a profile over the space axes; false elsewhere.
-
-    It stands at its `images` too: moved by these offsets.
-    """
+    """Stores a mask over the box that begins at `start` as a profile over the space axes; false elsewhere, or as
+    `around` gives it over any box."""
     box = Box(start, tuple(a + n for a, n in zip(start, mask.shape, strict=True)))
     book.problem.store.masks[key] = Part(box, mask)
 
     def build(low: tuple[int, ...], high: tuple[int, ...]) -> Any:
-        points = Points.of_mask(box, mask)
-        found = [points.shift(offset).to_mask(Box(low, high)) for offset in images or [(0,) * box.ndim]]
-        return jnp.asarray(np.logical_or.reduce(found))
+        wanted = Box(low, high)
+        return jnp.asarray(Points.of_mask(box, mask).to_mask(wanted) if around is None else around(wanted))
 
     book.problem.store.profiles.setdefault(key, Profile(book.problem.scope.grid.space, build))
 

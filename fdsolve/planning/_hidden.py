@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..errors import PlanningError
-from ..region import Box, Points
+from ..region import Box, Part, Points
 from ._derive import Hidden
+from ._ghosts import add_mask, identity
+from ._hole_points import points_around
 from ._near import split_near_walls
 from ._phases import Phase
 from ._pieces import Piece, RuleBook
@@ -81,7 +85,8 @@ def _pieces(book: RuleBook, phase: Phase, hidden: Hidden, box: Box) -> list[Piec
         ]
     away = hidden.rule(())
     if not any(other.source == hidden.name for other in book.hidden.values()):
-        return [Piece(hidden.name, box, away, None, None, "value", False, hidden.label)]
+        mask = _mask_outside_holes(book, phase, hidden, box)
+        return [Piece(hidden.name, box, away, mask, None, "value", False, hidden.label)]
     _refuse_holes(book, phase, hidden, away)
     target = book.problem.scope.layouts[hidden.owner]
     groups = split_near_walls(book, phase.fields, (hidden.layout, target), away, Points.of_box(box))
@@ -90,6 +95,35 @@ def _pieces(book: RuleBook, phase: Phase, hidden: Hidden, box: Box) -> list[Piec
         for group, near in groups
         for part in group.parts
     ]
+
+
+def _mask_outside_holes(book: RuleBook, phase: Phase, hidden: Hidden, box: Box) -> str | None:
+    """The mask of the points of a hidden field whose rule reads nothing of holes; None for all of them.
+
+    Beside holes a point reads values of its own. What stands there else is made of nothing that means anything, and
+    may have no derivative.
+    """
+    inside = _reads_holes(book, phase, hidden, box)
+    if not inside.any():
+        return None
+    key = f"mask {hidden.name} outside {identity(Part(box, inside))}"
+    add_mask(book, key, ~inside, box.start)
+    return key
+
+
+def _reads_holes(book: RuleBook, phase: Phase, hidden: Hidden, box: Box) -> np.ndarray:
+    """At which points of a box the rule of a hidden field reads points of holes, itself or through another one."""
+    found = np.zeros(box.shape, bool)
+    for read in book.rules[hidden.rule(())].reads:
+        there = box.shift(read.offset)
+        if read.field in book.hidden:
+            other = book.hidden[read.field]
+            found |= _reads_holes(book, phase, other, there) if other.operation is None else False
+        elif read.field in phase.fields:
+            for hole in phase.fields[read.field].holes:
+                if hole.predicate is None:
+                    found |= points_around(hole, book.problem.scope.layouts[read.field].space_shape, there)
+    return found
 
 
 def _check_box(book: RuleBook, hidden: Hidden, box: Box) -> None:

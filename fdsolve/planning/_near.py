@@ -121,12 +121,18 @@ def _reach_of_parameters(book: Any, rule: int, axis: str) -> int:
 
 
 def _served(problem: Problem, one: FieldPhase, name: str, side: Side) -> Points:
-    """The points of all lines along an axis at whose end a field has ghost values."""
+    """The points of all lines along an axis at whose end a field has ghost values, or a hole."""
     shape = problem.scope.layouts[name].space_shape
     found = Points()
     for span in one.walls:
         if span.side == side:
             found = found.union(span.points)
+    at = side.index(shape)
+    face = Points.of_box(Box.of_shape(shape).with_range(side.axis, at, at + 1))
+    for hole in one.holes:
+        if hole.predicate is None and not (foot := hole.points.intersect(face)).empty:
+            found = found.union(foot)
+            found = face if face.subtract(found).empty else found
     reach = tuple(n if a == side.axis else 0 for a, n in enumerate(shape))
     lines = Points()
     for part in found.parts:

@@ -9,7 +9,7 @@ from ..field import AbstractCondition
 from ..region import Box, Part, Points
 from ..stencil import Labelled, ProfileRead, StateRead
 from ..views import show_shift
-from ._phases import Phase, WallSpan
+from ._phases import FieldPhase, Phase, WallSpan
 from ._pieces import Piece, RuleBook
 from ._problem import Problem
 
@@ -47,10 +47,10 @@ def check_reads(
             continue
         served = {of_level[int(n) + operand.level] for n in levels}
         for other in served:
-            _check_ghosts(problem, piece, operand, phases[other].fields[operand.field].walls)
+            _check_ghosts(problem, piece, operand, phases[other].fields[operand.field])
 
 
-def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, walls: list[WallSpan]) -> None:
+def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, field: FieldPhase) -> None:
     layout = problem.scope.layouts[read.field]
     box, shape = piece.box.shift(read.offset), layout.space_shape
     for axis, name in enumerate(layout.space):
@@ -61,9 +61,11 @@ def _check_ghosts(problem: Problem, piece: Piece, read: StateRead, walls: list[W
             if beyond <= 0:
                 continue
             missing = _wall_points(problem, piece, read.offset, shape, axis, upper)
-            for span in walls:
+            for span in field.walls:
                 if span.side.axis == axis and span.side.upper == upper:
                     missing = missing.subtract(span.points)
+            for hole in field.holes:  # what lies behind one is its own
+                missing = missing if hole.predicate is not None else missing.subtract(hole.points)
             if not missing.empty:
                 raise PlanningError(_beyond_message(problem, piece, read, axis, upper, beyond, missing))
 
