@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..field import AbstractAbsorber, AbstractPeriodic, Residual
 from ..region import Box, Part, Points
 from ..stencil import StateRead
 from ._ghosts import Halo, add_mask, ghost_pieces, identity
-from ._hidden import add_hidden_pieces
+from ._hidden import add_hidden_pieces, find_views
 from ._hole_points import images, points_around
 from ._layers import Standing, layer_rule, note_idle_layers, split_by_layers
 from ._near import split_near_walls
@@ -52,6 +52,11 @@ class Compiled:
     hidden: dict[str, Box]
     book: RuleBook
     notes: list[str]
+
+    @cached_property
+    def views(self) -> frozenset[str]:
+        """The hidden fields that live no longer than the rates of a level."""
+        return find_views(self.book, self.phases)
 
 
 def compile_phases(problem: Problem, phases: list[Phase], of_level: list[int], staged: bool = False) -> Compiled:

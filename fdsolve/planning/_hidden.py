@@ -30,10 +30,10 @@ def add_hidden_pieces(book: RuleBook, phases: list[Phase], compiled: list[Any]) 
     return boxes
 
 
-def find_views(compiled: Any) -> frozenset[str]:
+def find_views(book: RuleBook, compiled: list[Any]) -> frozenset[str]:
     """The hidden fields that are read by rates alone, or by other such fields, at their own level."""
-    book, found = compiled.book, set(compiled.book.hidden)
-    pieces = [piece for one in compiled.phases for piece in (*one.values, *one.rates)]
+    found = set(book.hidden)
+    pieces = [piece for one in compiled for piece in (*one.values, *one.rates)]
     while True:
         lost = set()
         for piece in pieces:

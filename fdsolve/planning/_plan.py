@@ -26,7 +26,6 @@ from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
 from ._derived import bytes_of, plan_showing, weights_of
 from ._ghosts import identity
-from ._hidden import find_views
 from ._html import plan_html
 from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
@@ -269,11 +268,11 @@ def _check_options(stepper: Any, save: Any, solver: Any) -> None:
 
 
 def _arrays(problem: Problem, compiled: Compiled) -> tuple[Array, ...]:
-    kept, views = dict.fromkeys([*problem.names, *compiled.hidden], 0), find_views(compiled)
+    kept = dict.fromkeys([*problem.names, *compiled.hidden], 0)
     for phase in compiled.phases:
         for piece in (*phase.values, *phase.rates):
             for read in compiled.book.rules[piece.rule].reads:
-                behind = max(-read.level, 1 if piece.role == "rate" and read.field not in views else 0)
+                behind = max(-read.level, 1 if piece.role == "rate" and read.field not in compiled.views else 0)
                 kept[read.field] = max(kept[read.field], behind)
             if piece.role == "rate":
                 kept[piece.field] = max(kept[piece.field], 1)
@@ -299,10 +298,10 @@ def _hidden_array(problem: Problem, name: str, box: Box, kept: int) -> Array:
 def _phase_structure(
     problem: Problem, compiled: Compiled, pieces: PhasePieces, phase: Phase, solver: Any
 ) -> PhaseStructure:
-    rules, axes, views = compiled.book.rules, problem.scope.grid.space, find_views(compiled)
+    rules, axes = compiled.book.rules, problem.scope.grid.space
 
     def scheduled(of_views: bool) -> Iterator[Stage]:
-        own = [piece for piece in pieces.values if (piece.field in views) == of_views]
+        own = [piece for piece in pieces.values if (piece.field in compiled.views) == of_views]
         found = make_schedule(own, rules, axes, problem.store.masks)
         return (_with_sequence(problem, compiled, stage, axes) for stage in found)
 
