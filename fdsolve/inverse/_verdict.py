@@ -104,7 +104,7 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
     bend = bends(one, eps)
     if not one.derivative_is_finite:
         verdict, reason = "fail", "the derivative is not finite" + (", and f bends" if bend is not None else "")
-    elif one.mismatch > match and not _is_rounding(one, first, eps):
+    elif one.mismatch > match and not (_is_rounding(one, first, eps) or _is_across(one, steps, bend, eps)):
         verdict, reason = "fail", f"forward and reverse differ by {one.mismatch:.0e}, {match:.0e} is allowed"
     elif bend is not None and bend < JUMP:
         verdict, reason = "fail", f"f jumps: its second difference falls with slope {bend:.2f} instead of 2"
@@ -129,10 +129,24 @@ def _is_rounding(one: Measured, first: float, eps: float) -> bool:
     return bool(first * apart <= ROUNDINGS * eps * one.value)
 
 
+def _is_across(one: Measured, steps: np.ndarray, bend: float | None, eps: float) -> bool:
+    """Whether forward and reverse differ by no more than the slopes on both sides of a kink, where rounding takes each
+    to a side."""
+    if bend is None or bend < JUMP:
+        return False
+    last = _smallest(one, eps)
+    return bool(one.mismatch * one.change * steps[last] <= BEYOND * one.both[last])
+
+
 def _is_beyond(one: Measured, eps: float) -> bool:
     """Whether Jv is not between the slopes on both sides of a kink: remainders are larger than their difference."""
-    usable = np.flatnonzero(np.isfinite(one.both) & (one.both > FLOOR * eps * one.value))
-    return bool(one.remainders[usable[-1]] > BEYOND * one.both[usable[-1]])
+    last = _smallest(one, eps)
+    return bool(one.remainders[last] > BEYOND * one.both[last])
+
+
+def _smallest(one: Measured, eps: float) -> int:
+    """The smallest step whose second difference stands out of rounding."""
+    return int(np.flatnonzero(np.isfinite(one.both) & (one.both > FLOOR * eps * one.value))[-1])
 
 
 def _without_slope(one: Measured, steps: np.ndarray, eps: float) -> tuple[str, str]:

@@ -191,3 +191,21 @@ def test_a_derivative_beyond_the_slopes_of_a_kink_fails():
     assert fd.check_gradient(f(0.0), dict(z=jnp.zeros(4)))
     table = fd.check_gradient(f(20.0), dict(z=jnp.zeros(4)))
     assert not table and "not between its slopes" in repr(table)
+
+
+@pytest.mark.parametrize(("back", "verdict"), [(-1.0, "kink"), (-3.0, "fail")])
+def test_forward_and_reverse_may_take_either_side_of_a_kink(back, verdict):
+    """As of |u - data| where both are equal but for rounding; a slope that is on neither side is wrong."""
+
+    @jax.custom_jvp
+    def size(x):
+        return jnp.abs(x)
+
+    @size.defjvp
+    def _(primals, tangents):
+        sides = (lambda _, t: t, lambda _, bar: back * bar)
+        return size(*primals), jax.custom_derivatives.linear_call(*sides, (), tangents[0])
+
+    table = fd.check_gradient(lambda p: size(p["z"]) + p["b"] ** 2, dict(z=0.0, b=1.0), directions="each")
+    assert {row.along: row.verdict for row in table.rows} == dict(z=verdict, b="pass")
+    assert bool(table) == (verdict == "kink")
