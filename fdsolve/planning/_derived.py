@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DeclarationError
 from ..grid import Axis, Grid
 from ..region import Box, Layout, Points
-from ._save import AbstractSave, Derived
+from ._save import AbstractSave, Derived, plan_saves
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ def plan_showing(save: AbstractSave | None, grid: Grid, layouts: dict[str, Layou
         return None
     kept = tuple(names)
     averaged = any(kind == "averaged" for kind, _ in save.asked)
+    if averaged and grid.time is not None and plan_saves(save, grid.time).interpolates:
+        raise DeclarationError("save=….averaged() takes means over whole levels: give times of levels to fd.at(...).")
     for kind, given in save.asked:
         if kind == "only":
             unknown = [name for name in given if name not in names]

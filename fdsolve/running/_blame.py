@@ -99,12 +99,20 @@ def _coordinate(plan: Plan, name: str, axis: str, index: int) -> float:
 
 
 def _pieces(plan: Plan, level: int) -> list[Piece]:
-    """What sets the values of a level, in the order of evaluation; the rates last."""
+    """What sets the values of a level, in the order of evaluation; rates before what is only made of their fields."""
     structure = plan.structure
     segment = next(one for one in structure.segments if one.start <= level < one.stop)
     number = segment.phases[0] if len(segment.phases) == 1 else segment.phases[level - segment.start]
     phase = structure.phases[number]
-    return [*(piece for stage in phase.every_stage for piece in pieces_of(stage)), *phase.rates]
+    stages = [piece for stage in phase.every_stage for piece in pieces_of(stage)]
+    feeding = {piece.field for piece in phase.rates}
+    queue = [*phase.rates, *(piece for piece in stages if piece.field in feeding)]
+    while queue:
+        read = {one.field for one in structure.rules[queue.pop().rule].reads} - feeding
+        feeding |= read
+        queue.extend(piece for piece in stages if piece.field in read)
+    before, after = ([piece for piece in stages if (piece.field in feeding) is first] for first in (True, False))
+    return [*before, *phase.rates, *after]
 
 
 def _first(plan: Plan, arrays: Arrays, level: int, bad: dict[str, np.ndarray]) -> tuple[str, Any, Piece | None]:

@@ -219,6 +219,18 @@ def test_values_that_are_not_finite_are_traced_to_step_point_and_rule():
     assert "monitors=[fd.monitors.Nan()]" in text
 
 
+@pytest.mark.parametrize(("read", "blamed"), [(False, "u"), (True, "w")])
+def test_a_rate_is_blamed_before_what_is_only_made_of_its_field(read, blamed):
+    """`w` stands beside a rate of `u`: a rate that reads it comes after it, one that does not before it."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=41), x=fd.Axis(0, 1, num=5))
+    u, w = fd.Field("u", grid), fd.Field("w", grid)
+    u[...] = fd.rate((lambda w: -4 * w[...]) if read else (lambda u: 40 * u[...] ** 3))
+    w[...] = lambda u, r: jnp.sqrt(u[...] - r)
+    u[0] = 1.0
+    with pytest.raises(fd.RunError, match=rf"`{blamed}` became (nan|inf) .* by `.*` on {blamed}\["):
+        fd.solve([w, u], r=0.5 if read else 0.0, monitors=[fd.monitors.Nan()])
+
+
 def test_rules_around_a_hole_are_blamed_where_they_hold():
     """Their mask is held from the first point on that the rules reach."""
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=2), x=fd.Axis(0, 1, num=8), y=fd.Axis(0, 1, num=6)))

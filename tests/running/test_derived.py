@@ -124,6 +124,7 @@ def test_gradients_flow_through_what_is_kept():
         (lambda: fd.every(2).only("w"), "no such field"),
         (lambda: fd.every(2).mean(3), "axes by name"),
         (lambda: fd.receivers(dict(x=0.5, y=0.5)).mean(), "keeps what it is"),
+        (lambda: fd.at([0.5, 0.51]).averaged(), "means over whole levels: give times of levels"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(make, message):
