@@ -37,9 +37,9 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
     consts, none = level.arrays.consts[piece.rule], (False,) * len(axes)
     function = partial(_with_consts, rule, len(consts))
     values, flags = [*consts, *values], [*[none] * len(consts), *flags]
-    if held is None or not rule.operands:
+    if not rule.operands:
         return at_points(function, values, flags, piece.box.shape)
-    return at_points(_guarded(function), [held, *values], [(True,) * len(axes), *flags], piece.box.shape)
+    return _at_held_points(function, held, values, flags, piece.box.shape)
 
 
 def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]) -> dict[Piece, jax.Array]:
@@ -47,21 +47,36 @@ def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]
     groups: dict[Any, list[Piece]] = {}
     for piece in pieces:
         rule = level.structure.rules[piece.rule]
-        if may_share(rule) and sets_box(piece, adding=True) and not _is_split(level, piece):
-            groups.setdefault((piece.box, frozenset(rule.operands)), []).append(piece)
+        plain = piece.predicate is None and piece.operation is None
+        if plain and may_share(rule) and not _is_split(level, piece):
+            groups.setdefault((piece.box, piece.mask, frozenset(rule.operands)), []).append(piece)
     found: dict[Piece, jax.Array] = {}
-    for (box, _), group in groups.items():
+    for (box, *_), group in groups.items():
         together = share(tuple(level.structure.rules[piece.rule] for piece in group)) if len(group) > 1 else None
         if together is not None:
             taken = {one: level.take(one, box, axes) for one in farthest_first(together.operands)}
             values, flags = zip(*(taken[one] for one in together.operands), strict=True)
-            found.update(zip(group, at_points(together, values, flags, box.shape), strict=True))
+            held = selector(level, group[0], axes, box)
+            found.update(zip(group, _at_held_points(together, held, values, flags, box.shape), strict=True))
     return found
 
 
-def sets_box(piece: Piece, adding: bool = False) -> bool:
-    """Whether a piece gives all points of its box by its rule; `adding`: also where it adds to what is there."""
-    return piece.mask is None and piece.predicate is None and piece.operation is None and (adding or not piece.adds)
+def _at_held_points(
+    function: Callable[..., Any],
+    held: jax.Array | None,
+    values: Sequence[Any],
+    flags: Sequence[tuple[bool, ...]],
+    shape: tuple[int, ...],
+) -> Any:
+    """A scalar function of several values at all points of a box, with no derivative where it is not `held` to."""
+    if held is None:
+        return at_points(function, values, flags, shape)
+    return at_points(_guarded(function), [held, *values], [(True,) * len(shape), *flags], shape)
+
+
+def sets_box(piece: Piece) -> bool:
+    """Whether a piece gives all points of its box by its rule."""
+    return piece.mask is None and piece.predicate is None and piece.operation is None and not piece.adds
 
 
 def _is_split(level: Level, piece: Piece) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -11,13 +11,15 @@ from ..errors import PlanningError
 from ..field import AbstractAbsorber, AbstractPeriodic, Residual
 from ..region import Box, Part, Points
 from ..stencil import StateRead
-from ._ghosts import Halo, add_mask, ghost_pieces, identity
+from ._beside import NearHoles, near_holes
+from ._ghosts import Halo, ghost_pieces
 from ._hidden import add_hidden_pieces, find_views
-from ._hole_points import images, points_around
+from ._hole_points import images
 from ._layers import Standing, layer_rule, note_idle_layers, split_by_layers
+from ._masks import mask_of
 from ._near import split_near_walls
 from ._phases import FieldPhase, Hole, Phase, Span, sets_value
-from ._pieces import NearHoles, Piece, RuleBook
+from ._pieces import Piece, RuleBook
 from ._pml import find_pairs, find_stretches
 from ._pml_pieces import add_memory_pieces, check_linear, refuse_hole, split_by_stretches
 from ._pml_speed import prepare_stretches
@@ -108,7 +110,7 @@ def _compile_phase(book: RuleBook, phase: Phase) -> PhasePieces:
         one = phase.fields[name]
         _check_covered(problem, name, one, phase, has_time)
         result.given[name] = _around_gaps(one.rates)
-    holes = _near_holes(book, phase)
+    holes = near_holes(book, phase)
     for name in problem.names:
         one = phase.fields[name]
         for span in one.spans:
@@ -167,29 +169,12 @@ def _num_points(problem: Problem, name: str) -> int:
 def _hole_pieces(book: RuleBook, name: str, hole: Hole) -> list[Piece]:
     label = hole.assignment.describe(name)
     zero, pieces = book.constant(name, 0.0), []
-    for number, part in enumerate(hole.points.parts):
-        mask, predicate = None, None
-        if part.mask is not None:
-            mask = f"mask {name} hole {hole.index} {number} {identity(*hole.points.parts)}"
-            add_mask(book, mask, part.mask, part.box.start)
+    for part in hole.points.parts:
+        mask, predicate = mask_of(book, part), None
         if hole.predicate is not None:
             predicate = book.predicate(name, hole.index, hole.assignment, hole.predicate)
         pieces.append(Piece(name, part.box, zero, mask, predicate, "hole", False, label))
     return pieces
-
-
-def _near_holes(book: RuleBook, phase: Phase) -> NearHoles:
-    found = []
-    for name, one in phase.fields.items():
-        for hole in one.holes:
-            key = None
-            if hole.predicate is None:
-                key = f"mask {name} hole {hole.index} all {identity(*hole.points.parts)}"
-                box = hole.points.bounds()
-                around = partial(points_around, hole, book.problem.scope.layouts[name].space_shape)
-                add_mask(book, key, hole.points.to_mask(box), box.start, around)
-            found.append((name, hole, key))
-    return tuple(found)
 
 
 def _compatible_points(name: str, span: Span, one: FieldPhase, initial: bool) -> Points:
@@ -246,10 +231,7 @@ def _layer_pieces(book: RuleBook, name: str, one: FieldPhase) -> list[Piece]:
     for layer in one.layers:
         label = layer.assignment.describe(name)
         for part in layer.points.intersect(one.rates).parts:
-            mask = None
-            if part.mask is not None:
-                mask = f"mask {name} layer {layer.index} {identity(part)}"
-                add_mask(book, mask, part.mask, part.box.start)
+            mask = mask_of(book, part)
             rule = layer_rule(book, name, layer)
             pieces.append(Piece(name, part.box, rule, mask, None, "rate", True, label))
     return pieces
@@ -271,12 +253,14 @@ def _span_pieces(
         relevant = tuple(item for item in holes if item[0] in read)
         if relevant:
             near = _dilated(book.reach(plain), relevant, layout.space_shape)
-            close, group = _as_one_part(group.intersect(near)), group.subtract(near)
+            close = _as_one_part(group.intersect(near))
             refuse_hole(standing.stretches, close, label)
             beside = plain
             if not close.empty:
                 beside = book.rule(name, span.index, span.assignment, relevant, walls, standing)
-            parts += [(part, beside) for part in close.parts]
+            if book.rules[beside] != book.rules[plain]:  # else all that it reads beside holes is stored
+                parts += [(part, beside) for part in close.parts]
+                group = group.subtract(near)
         parts += [(part, plain) for part in (group if sweeps else _around_gaps(group)).parts]
     predicate = None
     if span.predicate is not None:
@@ -284,10 +268,7 @@ def _span_pieces(
     group, implicit = rate_group(book.problem.assignments[name], span.index)
     pieces = []
     for part, rule in parts:
-        mask = None
-        if part.mask is not None:
-            mask = f"mask {name} rule {span.index} {identity(part)}"
-            add_mask(book, mask, part.mask, part.box.start)
+        mask = mask_of(book, part)
         piece = Piece(name, part.box, rule, mask, predicate, span.kind, span.adds, label, None, group, implicit)
         pieces.append(replace(piece, stretched=bool(standing.stretches)))
     return pieces
@@ -307,11 +288,7 @@ def _guess_pieces(book: RuleBook, name: str, span: Span, points: Points) -> list
     label = f"guess of {span.assignment.describe(name)}"
     pieces = []
     for part in points.parts:
-        mask = None
-        if part.mask is not None:
-            mask = f"mask {name} rule {span.index} {identity(part)}"
-            add_mask(book, mask, part.mask, part.box.start)
-        pieces.append(Piece(name, part.box, rule, mask, None, "guess", False, label))
+        pieces.append(Piece(name, part.box, rule, mask_of(book, part), None, "guess", False, label))
     return pieces
 
 

@@ -11,6 +11,8 @@ from ..errors import PlanningError
 from ..region import Layout
 from ..stencil import Reader, RuleContext, StateRead, Traced, trace
 from ..views import AbstractOperation
+from ._beside import NearHoles, halves_between, holes_key
+from ._holes import resolver_beside
 from ._near import NearWalls
 from ._seams import signs_of_rule, without_sign
 
@@ -21,14 +23,15 @@ Evaluate = Callable[[RuleContext], Any]
 class Hidden:
     """One hidden field: where its points lie, which rule gives them, or which operation on which other hidden field.
 
-    `owner` is the declared field whose rule asked for it first.
+    `owner` is the declared field whose rule asked for it first. `rule` gives the number of the rule near walls without
+    ghost values and beside holes, or away from them.
     """
 
     name: str
     layout: Layout
     owner: str
     label: str
-    rule: Callable[[NearWalls], int]
+    rule: Callable[..., int]
     operation: AbstractOperation | None = None
     source: str = ""
 
@@ -60,13 +63,17 @@ class Deriver:
         book, scope = self.book, self.book.problem.scope
         target = scope.layouts[self.owner]
         name = f"derived {len(book.hidden)}"
-        halves = [layout.shift(axis) - target.shift(axis) for axis in layout.space]
+        halves = halves_between(layout, target)
         by_axis = {axis: Fraction(h, 2) for axis, h in zip(layout.space, halves, strict=True)}
         shift = tuple(by_axis.get(axis, Fraction(level)) for axis in scope.grid.names)
 
-        def rule(near: NearWalls) -> int:
+        def rule(near: NearWalls = (), holes: NearHoles = ()) -> int:
             rooms: dict[str, int] = {}
-            number = book.number(("derived", *key, near), lambda: self._trace(derived.number, shift, near, rooms))
+            resolver = resolver_beside(book, holes, self.what, self.owner, halves)
+            number = book.number(
+                ("derived", *key, near, holes_key(holes)),
+                lambda: self._trace(derived.number, shift, near, rooms, resolver),
+            )
             book.rooms.setdefault(number, rooms)
             return number
 
@@ -77,7 +84,7 @@ class Deriver:
         scope.dtypes[name], book.signs[name] = traced.dtype, signs_of_rule(traced, book.signs, len(layout.space))
         return name
 
-    def _trace(self, view_number: int, shift: Any, near: NearWalls, rooms: dict[str, int]) -> Traced:
+    def _trace(self, view_number: int, shift: Any, near: NearWalls, rooms: dict[str, int], resolver: Any) -> Traced:
         book, scope = self.book, self.book.problem.scope
         target = scope.layouts[self.owner]
         walls = {(axis, upper): wall for axis, upper, wall in near}
@@ -85,7 +92,7 @@ class Deriver:
         def call(reader: Reader) -> tuple[Any, list[Any]]:
             context = RuleContext(
                 scope, target, reader, self.what, stage=self.stage, near=walls, rooms=rooms, notes=book.notes,
-                deriver=self, defining=view_number,
+                resolver=resolver, deriver=self, defining=view_number,
             )  # fmt: skip
             self.evaluate(context)
             view, _ = context.registered[view_number]
@@ -103,7 +110,7 @@ class Deriver:
             if signs[position] == 0:
                 raise PlanningError(f"{label}: {without_sign(layout.space[position])}")
 
-        def copy(near: NearWalls) -> int:
+        def copy() -> int:
             def make() -> Traced:
                 def call(reader: Reader) -> tuple[Any, list[Any]]:
                     return reader(StateRead(source, 0, zero), (), scope.dtypes[source]), []

@@ -1,22 +1,19 @@
 """Ghost points: the layers beyond walls and periodic ends that rules read, each a piece like any other."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from ..errors import PlanningError
 from ..field import AbstractEvolving, AbstractOrdered, AbstractPeriodic, Use
 from ..region import Box, Layout, Part, Points
 from ._grid_wall import Beyond, ghost_rule, periodic_rule
+from ._masks import mask_of
 from ._phases import FieldPhase, Phase, WallSpan
 from ._pieces import Piece, RuleBook
 from ._pole_ghosts import pole_pieces
 from ._poles import BeyondPole
-from ._store import Profile
 from ._walls import Side
 
 Halo = tuple[tuple[int, ...], tuple[int, ...]]
@@ -134,17 +131,17 @@ def _wall_pieces(
         beyond = Beyond(name, span, layer, use, remembers)
         rule = ghost_rule(book, phase.fields[name], beyond, moves)
         for part in span.points.parts:
-            own, mask = _layers(part.box, span.side, layer, 1, shape), None
-            box = _extend(own, filled, shape, halo)
+            own = _layers(part.box, span.side, layer, 1, shape)
+            whole = Part(_extend(own, filled, shape, halo))
             if part.mask is not None:
-                grown = [(a - b, d - c) for a, b, c, d in zip(own.start, box.start, own.stop, box.stop, strict=True)]
-                mask = f"mask {name} wall {span.index} {span.side.axis} {span.side.upper} {layer} {identity(part)}"
-                add_mask(book, mask, np.pad(part.mask, grown, mode="edge"), box.start)
+                ends = zip(own.start, whole.box.start, own.stop, whole.box.stop, strict=True)
+                whole = Part(whole.box, np.pad(part.mask, [(a - b, d - c) for a, b, c, d in ends], mode="edge"))
             role = "rate" if moves else "ghost"
-            piece = Piece(name, box, rule, mask, None, role, False, f"ghost of {label}" if moves else label)
+            named = f"ghost of {label}" if moves else label
+            piece = Piece(name, whole.box, rule, mask_of(book, whole), None, role, False, named)
             (found.rates if moves else found.values).append(piece)
             if moves:
-                found.given = found.given.union(Points.of_box(box))
+                found.given = found.given.union(Points.of_box(whole.box))
     return found
 
 
@@ -168,35 +165,6 @@ def _loss(book: RuleBook, name: str, span: WallSpan, use: Use) -> list[str]:
         f"{span.assignment.describe(name)} is of order {used} at the {span.side.word} wall of {axis}: rules read it as "
         f"{use.value}, and ghost values of order {rule.order} are unstable there"
     ]
-
-
-def identity(*parts: Part) -> str:
-    """A short name of a set of points, the same for equal sets."""
-    digest = hashlib.sha1()
-    for part in parts:
-        digest.update(str(part.box).encode())
-        if part.mask is not None:
-            digest.update(np.packbits(part.mask).tobytes())
-    return digest.hexdigest()[:12]
-
-
-def add_mask(
-    book: RuleBook,
-    key: str,
-    mask: np.ndarray,
-    start: tuple[int, ...],
-    around: Callable[[Box], np.ndarray] | None = None,
-) -> None:
-    """Stores a mask over the box that begins at `start` as a profile over the space axes; false elsewhere, or as
-    `around` gives it over any box."""
-    box = Box(start, tuple(a + n for a, n in zip(start, mask.shape, strict=True)))
-    book.problem.store.masks[key] = Part(box, mask)
-
-    def build(low: tuple[int, ...], high: tuple[int, ...]) -> Any:
-        wanted = Box(low, high)
-        return jnp.asarray(Points.of_mask(box, mask).to_mask(wanted) if around is None else around(wanted))
-
-    book.problem.store.profiles.setdefault(key, Profile(book.problem.scope.grid.space, build))
 
 
 def _layers(box: Box, side: Side, first: int, count: int, shape: tuple[int, ...]) -> Box:

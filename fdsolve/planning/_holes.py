@@ -1,6 +1,7 @@
 """Reads next to a hole: the wall lies half-way, and the condition on it gives the value beyond."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -11,7 +12,9 @@ from ..errors import PlanningError
 from ..field import AbstractWall, Use
 from ..region import Predicate
 from ..stencil import ProfileRead, RuleContext, take_value
+from ..views import Memo, Shift
 from ._arcs import coefficients_in_coordinate
+from ._beside import NearHoles, sees_stored
 from ._phases import Hole
 
 
@@ -77,11 +80,17 @@ class HoleWall(AbstractWall):
 
 @dataclass(eq=False)
 class HoleResolver:
-    """Answers reads that may fall into holes of the field they read."""
+    """Answers reads that may fall into holes of the field they read, as seen from the point `stand` away.
+
+    `owner` is the field whose rule it is.
+    """
 
     book: Any
-    holes: tuple[tuple[str, Hole, str | None], ...]
+    holes: NearHoles
     what: str
+    owner: str
+    stand: tuple[int, ...]
+    known: Memo = field(default_factory=Memo)
 
     def __post_init__(self) -> None:
         # Made before tracing: an array that is made while tracing belongs to the trace.
@@ -117,28 +126,42 @@ class HoleResolver:
         return self.book.holds(name, hole.predicate, around, self.what, offset)
 
     def __call__(self, context: RuleContext, name: str, level: int, offset: tuple[int, ...]) -> jax.Array:
-        plain = context.read_state(name, level, offset)
         if not any(owner == name for owner, _, _ in self.holes):
-            return plain
+            return context.read_state(name, level, offset)
+        return self.known.take((name, level, offset), lambda: self._read(context, name, level, offset))
+
+    def sees(self, context: RuleContext, derived: Any, shift: Shift) -> bool:
+        """Whether what is stored of a view has the value that is seen from here: at the point itself, and on its
+        faces."""
+        by_axis = dict(zip(context.grid.names, shift, strict=True))
+        away = [2 * abs(by_axis[axis] - at) for axis, at in zip(context.grid.space, self.stand, strict=True)]
+        if sum(away) > 1 or context.is_between(context.layout_of(derived), shift):
+            return False
+        name = context.name_derived(derived, context.level_of(shift))
+        return sees_stored(self.book, name, self.holes, self.owner)
+
+    def _read(self, context: RuleContext, name: str, level: int, offset: tuple[int, ...]) -> jax.Array:
+        plain = context.read_state(name, level, offset)
         if context.scope.layouts[name] != context.target:
             raise PlanningError(
                 f"{self.what} reads `{name}` from another place of the staggered grid next to a hole of `{name}`; "
                 f"the wall there has no ghost value. Give the hole to fields on the same place, or assign values in it."
             )
-        if not any(offset):
+        away = tuple(o - s for o, s in zip(offset, self.stand, strict=True))
+        moved = [axis for axis, o in enumerate(away) if o]
+        if not moved:
             return plain
-        moved = [axis for axis, o in enumerate(offset) if o]
         if len(moved) == 1:
-            return self._along(context, name, level, offset, moved[0], (0,) * len(offset), plain)
-        if any(abs(o) > 1 for o in offset):
+            return self._along(context, name, level, offset, moved[0], self.stand, plain)
+        if any(abs(o) > 1 for o in away):
             raise PlanningError(
-                f"{self.what} reads `{name}` at the diagonal offset {offset} next to a hole; diagonal reads "
+                f"{self.what} reads `{name}` at the diagonal offset {away} next to a hole; diagonal reads "
                 f"there reach one point along each axis."
             )
-        value = context.read_state(name, level, (0,) * len(offset))
+        value = context.read_state(name, level, self.stand)
         for axis in moved:
             base = list(offset)
-            base[axis] = 0
+            base[axis] = self.stand[axis]
             through = self._along(context, name, level, offset, axis, tuple(base), plain)
             value = jnp.where(self.inside(context, name, tuple(base)), value, through)
         return jnp.where(self.inside(context, name, offset), value, plain)
@@ -154,7 +177,8 @@ class HoleResolver:
         plain: jax.Array,
     ) -> jax.Array:
         """The read along one axis from `start`: beyond the first hole point, the ghost value of its condition."""
-        direction, reach = (1 if offset[axis] > 0 else -1), abs(offset[axis])
+        away = offset[axis] - start[axis]
+        direction, reach = (1 if away > 0 else -1), abs(away)
         value = plain
         for first in range(reach, 0, -1):
             at, base = list(start), list(start)
@@ -182,3 +206,31 @@ class HoleResolver:
         with jax.numpy_dtype_promotion("standard"):  # as at the walls of the grid
             coefficients = coefficients_in_coordinate(local, axis, condition, coefficients)
             return jnp.asarray(condition.ghost(wall, *coefficients))
+
+
+@dataclass(eq=False)
+class FaceResolver:
+    """Answers the reads of what lies on a face beside a hole: as they are seen from its lower point, or from its upper
+    one where the lower is in the hole."""
+
+    lower: HoleResolver
+    upper: HoleResolver
+
+    def __call__(self, context: RuleContext, name: str, level: int, offset: tuple[int, ...]) -> jax.Array:
+        seen = [one(context, name, level, offset) for one in (self.lower, self.upper)]
+        if seen[0] is seen[1]:
+            return seen[0]
+        return jnp.where(self.lower.inside(context, name, self.lower.stand), seen[1], seen[0])
+
+    def sees(self, context: RuleContext, derived: Any, shift: Shift) -> bool:
+        """Whether what is stored of a view at a place is as seen from here: on the face itself."""
+        return all(one.sees(context, derived, shift) for one in (self.lower, self.upper))
+
+
+def resolver_beside(book: Any, holes: NearHoles, what: str, owner: str, halves: Sequence[int]) -> Any:
+    """The resolver of a view so many half steps away from the points of its owner, axis by axis; none without holes."""
+    if not holes:
+        return None
+    below, above = (tuple((half + side) // 2 for half in halves) for side in (0, 1))
+    lower = HoleResolver(book, holes, what, owner, below)
+    return lower if above == below else FaceResolver(lower, HoleResolver(book, holes, what, owner, above))

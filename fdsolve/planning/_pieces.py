@@ -26,19 +26,16 @@ from ..stencil import (
 )
 from ..views import AbstractOperation
 from ._arrays import check_range, label_assigned, warn_of_gaps
+from ._beside import NearHoles, holes_key
 from ._derive import Deriver, Hidden
-from ._holes import HoleResolver
+from ._holes import resolver_beside
 from ._layers import Damper, Standing
 from ._near import NearWalls
-from ._phases import Hole
 from ._pml import Stretch, Stretcher
 from ._pml_memory import Memories
 from ._problem import Problem, to_precision
 from ._seams import Signs, check_sign
 from ._walls import Side
-
-NearHoles = tuple[tuple[str, Hole, str | None], ...]
-"""Holes next to which a rule is traced: the field, the hole, and the profile of its mask unless it is a predicate."""
 
 _ARRAYS = (Along, Whole, Interpolate, xr.DataArray)
 _ANYWHERE = Standing()
@@ -84,6 +81,8 @@ class RuleBook:
         self.notes: list[str] = []
         self.hidden: dict[str, Hidden] = {}
         self.hidden_names: dict[Any, str] = {}
+        self.stored_beside: dict[Any, bool] = {}
+        """Whether hidden fields hold, beside which holes, what the rules of which field see: as far as it was asked."""
         self.stretches: tuple[Stretch, ...] = ()
         self.paired: set[tuple[str, Side]] = set()
         self.memories = Memories(problem)
@@ -122,7 +121,7 @@ class RuleBook:
             if hidden is None or hidden.operation is not None:
                 found[read] = None
                 continue
-            for inner in self.reach(hidden.rule(())):
+            for inner in self.reach(hidden.rule()):
                 offset = tuple(a + b for a, b in zip(read.offset, inner.offset, strict=True))
                 found[StateRead(inner.field, read.level + inner.level, offset)] = None
         return tuple(found)
@@ -136,7 +135,7 @@ class RuleBook:
                 continue
             inner = dict.fromkeys(hidden.layout.space, 0)
             if hidden.operation is None:
-                inner = self.rooms_of(hidden.rule(()))
+                inner = self.rooms_of(hidden.rule())
             for axis, offset in zip(hidden.layout.space, read.offset, strict=True):
                 if axis in inner:
                     rows = inner[axis] + abs(offset) if inner[axis] else 0
@@ -158,7 +157,7 @@ class RuleBook:
         standing: Standing = _ANYWHERE,
     ) -> int:
         """The rule of an assignment to field `name`, near `holes` and open walls or away from them."""
-        key = ("rule", name, index, tuple(mask or id(hole) for _, hole, mask in holes), near, standing.key)
+        key = ("rule", name, index, holes_key(holes), near, standing.key)
         rooms: dict[str, int] = {}
         slopes: set[str] = set()
         number = self.number(
@@ -192,7 +191,7 @@ class RuleBook:
             (rule,) = rule.coefficients
         evaluate = self.evaluator(name, index, assignment, rule, what)
         scale = self._place_weights(name, index, assignment)
-        resolver = HoleResolver(self, holes, what) if holes else None
+        resolver = resolver_beside(self, holes, what, name, [0] * len(layout.space))
         deriver = Deriver(self, name, rule, evaluate, what, stage)
         layers = standing.stretches
         stretcher = Stretcher(self, name, rule, evaluate, what, stage, layers) if layers else None

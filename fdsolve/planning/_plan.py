@@ -25,8 +25,8 @@ from ._bind import bind_stepper, describe_plain, trace_speeds
 from ._boundaries import show_boundaries
 from ._compile import Compiled, PhasePieces, compile_phases
 from ._derived import bytes_of, plan_showing, weights_of
-from ._ghosts import identity
 from ._html import plan_html
+from ._masks import identity
 from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
 from ._phases import Phase, make_phases
 from ._pictured import map_regions

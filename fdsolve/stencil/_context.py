@@ -30,6 +30,10 @@ class FieldResolver(Protocol):
 
     def __call__(self, context: "RuleContext", name: str, level: int, offset: tuple[int, ...]) -> jax.Array: ...
 
+    def sees(self, context: "RuleContext", derived: Any, shift: Shift) -> bool:
+        """Whether what is stored of a view at a place is what the point sees there."""
+        ...
+
 
 @runtime_checkable
 class Deriver(Protocol):
@@ -215,17 +219,14 @@ class RuleContext(AbstractContext):
         return self.deriver(self, derived, level)
 
     def read_derived(self, derived: Any, shift: Shift) -> jax.Array:
-        at_open_end = any(not wall.open.isdisjoint(derived.view.sources()) for wall in self.near.values())
-        apart = self.resolver is not None or at_open_end or self.deriver is None or self.stretcher is not None
-        lazily = derived.operation is None and apart
         unused = self.defining is not None and derived.number >= self.defining
-        if (lazily or unused) and self.stretcher is not None:
+        lazily = unused or (derived.operation is None and self._sees_its_own(derived, shift))
+        if lazily and self.stretcher is not None:
             return derived.view.value(shift)
-        if lazily or unused:  # beside walls and holes what a point reads is its own
+        if lazily:
             return self.lazy.take((derived.number, shift), lambda: derived.view.value(shift))
-        faces = self.place_of(derived)
-        layout = Layout(self.grid, faces)
-        if any(self.parity(axis, shift) != layout.shift(axis) % 2 for axis in self.grid.space):
+        layout = self.layout_of(derived)
+        if self.is_between(layout, shift):
             if derived.operation is None:
                 return derived.view.value(shift)
             raise PlanningError(
@@ -238,6 +239,22 @@ class RuleContext(AbstractContext):
             )
         name = self.name_derived(derived, self.level_of(shift))
         return self.read_hidden(name, layout, shift)
+
+    def _sees_its_own(self, derived: Any, shift: Shift) -> bool:
+        """Whether a view has another value here than where it is stored: beside walls, beside holes, in layers."""
+        if self.deriver is None or self.stretcher is not None:
+            return True
+        if any(not wall.open.isdisjoint(derived.view.sources()) for wall in self.near.values()):
+            return True
+        return self.resolver is not None and not self.resolver.sees(self, derived, shift)
+
+    def layout_of(self, derived: Any) -> Layout:
+        """The places where a derived view is stored."""
+        return Layout(self.grid, self.place_of(derived))
+
+    def is_between(self, layout: Layout, shift: Shift) -> bool:
+        """Whether a shift leads between the places of a layout."""
+        return any(self.parity(axis, shift) != layout.shift(axis) % 2 for axis in self.grid.space)
 
     def read_hidden(self, name: str, layout: Layout, shift: Shift, level: int = 0) -> jax.Array:
         """The value of a hidden field at the place `shift` away; the levels in `shift` are those that it stands for."""

@@ -75,8 +75,8 @@ def _run(
     last = {name: k for k, stage in enumerate(groups) for name in _written(stage)}
     ready: dict[Piece, jax.Array] = {}
     for k, stage in enumerate(groups):
+        ready |= evaluate_shared(level, _alike(structure, groups[k:], ready), axes)
         if isinstance(stage, list):
-            ready |= evaluate_shared(level, _alike(structure, groups[k:], ready), axes)
             level = _set_together(structure, stage, needs_base, level, axes, walls, ready)
         elif isinstance(stage, Solve):
 
@@ -86,7 +86,7 @@ def _run(
             level, report = solve_stage(stage, level, axes, inner)
             level = replace(level, reports={**level.reports, stage: report})
         elif isinstance(stage, Parallel):
-            level = _set(structure, stage.piece, needs_base, level, axes, walls, {})
+            level = _set(structure, stage.piece, needs_base, level, axes, walls, ready)
         else:
             level = _swept(structure, stage, needs_base, level, axes)
         if done := {name for name in _written(stage) if last[name] == k}:
@@ -98,23 +98,18 @@ def _alike(structure: Structure, groups: Sequence[Stage | list[Piece]], ready: M
     """The pieces of the first group, none of them ready, and those of later ones that read on the same boxes what they
     read, as it is before the first."""
     found: list[Piece] = []
-    for piece in _boxes_of(groups[0]):
+    for piece in _pieces_at_once(groups[0]):
         rule = structure.rules[piece.rule]
         if piece in ready or not may_share(rule):
             continue
         read, operands = {one.field for one in rule.reads if one.level == 0}, set(rule.operands)
         found.append(piece)
         for later in groups[1:]:
-            alike = (one for one in _boxes_of(later) if one.box == piece.box)
+            alike = (one for one in _pieces_at_once(later) if (one.box, one.mask) == (piece.box, piece.mask))
             found += [one for one in alike if set(structure.rules[one.rule].operands) == operands]
             if read & _written(later):
                 break
     return found
-
-
-def _boxes_of(stage: Stage | list[Piece]) -> list[Piece]:
-    """The pieces of a group of boxes."""
-    return stage if isinstance(stage, list) else []
 
 
 def _written(stage: Stage | list[Piece]) -> set[str]:
