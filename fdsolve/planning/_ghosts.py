@@ -105,9 +105,11 @@ def _check_joined(layout: Layout, name: str, walls: list[WallSpan]) -> None:
         across = [w for w in walls if w.side == Side(side.axis, not side.upper)]
         signs = {w.assignment.rule.sign for w in across if isinstance(w.assignment.rule, AbstractPeriodic)}
         if not whole.subtract(span.points).empty or signs != {rule.sign} or len(across) > 1:
+            other = next((w for w in walls if w.side.axis == side.axis and w.index > span.index), None)
+            after = f" after {other.assignment.describe(name)}, which stands on part of one" if other else ""
             raise PlanningError(
                 f"{label}: a periodic condition joins the two walls of axis `{axis}`, and holds on the whole of both. "
-                f"Assign it to both, {name}[dict({axis}=[0, -1])] = {rule!r}."
+                f"Assign it to both{after}, {name}[dict({axis}=[0, -1])] = {rule!r}."
             )
 
 

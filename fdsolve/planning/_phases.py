@@ -274,24 +274,26 @@ def thicken(wall: Points, side: Side, layout: Layout, width: float) -> Points:
 
 def _place_ghosts(entries: list[_Entry], layout: Layout, result: FieldPhase) -> None:
     """Finds the wall points and holes of each ghost condition that no later rule or condition took away."""
-    rules, walls = Points(), {}
+    rules, holes, walls = Points(), Points(), {}
     for entry in reversed(entries):
         if entry.claims is None:
             if entry.predicate is None and not entry.assignment.adds and not entry.starting:
                 rules = rules.union(entry.points)
             continue
+        joins = isinstance(entry.assignment.rule, AbstractPeriodic)
         for side, wall in entry.claims.walls.items():
             points = wall.subtract(rules).subtract(walls.get(side, Points()))
+            points = points if joins else points.subtract(holes)  # the ends stay joined beside a hole
             walls[side] = walls.get(side, Points()).union(wall)
             if not points.empty:
                 result.walls.append(WallSpan(entry.index, entry.assignment, side, points))
         if entry.claims.inner.empty:
             continue
-        points = entry.claims.inner.subtract(rules)
+        points = entry.claims.inner.subtract(rules).subtract(holes)
         if not points.empty and not entry.assignment.rule.sets_value_on_points:
             result.holes.append(Hole(entry.index, entry.assignment, points, entry.predicate, frozenset()))
         if entry.predicate is None:
-            rules = rules.union(entry.claims.inner)
+            holes = holes.union(entry.claims.inner)
     result.walls.reverse()
     rings = {axis for axis, name in enumerate(layout.space) if layout.grid.space_axis(name).periodic}
     rings |= {one.side.axis for one in result.walls if isinstance(one.assignment.rule, AbstractPeriodic)}

@@ -20,15 +20,17 @@ HOLES = dict(
 )
 
 
-def around(region: Any, condition: Any, ring: bool = True) -> fd.Field:
+def around(region: Any, condition: Any, ring: bool = True, joined_first: bool = False) -> fd.Field:
     """Heat on a ring; or between ends that a condition joins."""
     x, y = fd.Axis(0.0, 1.0, num=SHAPE[0], periodic=ring, cells=not ring), fd.Axis(0.0, 1.0, num=SHAPE[1], cells=True)
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.01, num=4), x=x, y=y))
     u[...] = fd.rate(lambda u: laplacian(u))
     u[0] = lambda s: s[...]
     u[dict(y=[0, -1])] = Neumann(0.3)
+    if joined_first:
+        u[dict(x=[0, -1])] = Periodic()
     u[region] = condition
-    if not ring:
+    if not (ring or joined_first):
         u[dict(x=[0, -1])] = Periodic()
     return u
 
@@ -49,10 +51,14 @@ def test_masks(name: str, stepper: Any) -> None:
     np.testing.assert_allclose(found, np.roll(wanted, -4, axis=1), rtol=1e-12, atol=1e-13)
 
 
-def test_ends_that_a_condition_joins() -> None:
+@pytest.mark.parametrize("first", [False, True])
+def test_ends_that_a_condition_joins(first: bool) -> None:
     """The points of a ring stand at other places than cells, and depend on their values alone."""
     mask, condition = masked("joined", 0), Robin(1.0, 0.3, 0.4)
-    found, wanted = (fd.solve(around(mask, condition, ring), s=START, stepper=Euler())["u"] for ring in (False, True))
+    found, wanted = (
+        fd.solve(around(mask, condition, ring, first and not ring), s=START, stepper=Euler())["u"]
+        for ring in (False, True)
+    )
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
 
 
