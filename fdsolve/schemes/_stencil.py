@@ -64,7 +64,8 @@ class Stencil(AbstractView):
             return self.near.plain(shift)
         total: Any = None
         for weight, offset in zip(self.weights, self.offsets, strict=True):
-            term = times(weight, self.view.value(add_shifts(shift, along(self.context, self.axis, offset))))
+            own = weight.value(shift) if isinstance(weight, AbstractView) else weight
+            term = times(own, self.view.value(add_shifts(shift, along(self.context, self.axis, offset))))
             total = term if total is None else total + term
         return total
 
@@ -91,14 +92,16 @@ class Stencil(AbstractView):
 def stencil(view: Any, axis: Any, weights: Any, *, at: Any = None) -> AbstractView:
     """Σ w u(x + o Δx) over your own `weights` by offset in steps, as they are: `stencil(u, "x", {-1: .25, 1: .75})`.
 
-    Offsets are whole or half steps, all of one kind; weights are numbers, or parameters of the solve. Units: those of
-    the view times those of the weights. For a derivative, `derivative(u, "x", weights=...)` divides by the step and
-    checks what the weights give. Raises: DeclarationError.
+    Offsets are whole or half steps, all of one kind; weights are numbers, parameters of the solve, or views: of a
+    coefficient that varies in space its value where the sum is taken. Units: those of the view times those of the
+    weights. For a derivative, `derivative(u, "x", weights=...)` divides by the step and checks what the weights give.
+    Raises: DeclarationError.
     """
     view = to_view(view, "stencil")
     check_axis(view, axis, f"stencil({view}, {axis!r})")
     offsets, values = _checked(view, axis, weights, f"stencil({view}, {axis!r})")
-    return Stencil(move(view, at), axis, offsets, values)
+    weights = tuple(move(value, at) if isinstance(value, AbstractView) else value for value in values)
+    return Stencil(move(view, at), axis, offsets, weights)
 
 
 def root_stencil(view: AbstractView, axis: str, second: tuple[float, ...]) -> Stencil:

@@ -94,6 +94,19 @@ def test_a_stencil_takes_weights_as_they_are_and_parameters():
     np.testing.assert_allclose(slope, values[2], atol=1e-14)
 
 
+def test_a_stencil_takes_weights_that_vary_in_space():
+    grid = fd.Grid(x=ring())
+    values = np.asarray(wave(grid.x.points))
+    w = np.cos(np.arange(values.size))
+    inner = w * np.roll(values, 1) + w**2 * np.roll(values, -2)
+    once = taken(grid, lambda u, w: stencil(u, "x", {-1: w, 2: w * w}), w=w)
+    np.testing.assert_allclose(once, inner, atol=1e-14)
+    twice = taken(grid, lambda u, w: stencil(stencil(u, "x", {-1: w, 2: w * w}), "x", {0: 1.0, 1: w}), w=w)
+    np.testing.assert_allclose(twice, inner + w * np.roll(inner, -1), atol=1e-14)
+    moved = taken(grid, lambda u, w: stencil(u, "x", {-1: w, 2: w * w}, at="x+1"), w=w)
+    np.testing.assert_allclose(moved, np.roll(inner, -1), atol=1e-14)
+
+
 def pair(grid):
     u, d = fd.Field("u", grid), fd.Field("d", grid)
     u[...] = wave
