@@ -218,8 +218,10 @@ def _plan_levels(problem: Problem, save: Any, records: bool, streams: bool) -> S
         return SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
     found = SavePlan((), (), (), (), ()) if save is None and records else plan_saves(save or Every(1), time)
     exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
-    if found.interpolates and streams:
-        raise DeclarationError("fd.stream writes levels as they are computed: give times of levels to fd.at(...).")
+    if streams and not found.follows_levels:
+        raise DeclarationError(
+            "fd.stream writes levels as they are computed: give times of levels to fd.at(...), ascending, each once."
+        )
     if found.interpolates and exact:
         raise DeclarationError(
             f"save=fd.at(...) interpolates between levels, and `{exact[0]}` has dtype "

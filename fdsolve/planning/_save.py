@@ -171,8 +171,8 @@ def stream(path: Any, save: Any = None, *, overwrite: bool = False) -> Stream:
     """Writes saved states to the Zarr store at `path` while the run goes on: `save=fd.stream("run.zarr", fd.every(9))`.
 
     Memory holds a few states only; the store can be read while it is written (`xarray.open_zarr`). `save` chooses
-    levels, `fd.every(n)` (default: all), `fd.final()`, or `fd.at(times)` with times of levels. A store that is at
-    `path` already is an error, unless `overwrite=True`.
+    levels, `fd.every(n)` (default: all), `fd.final()`, or `fd.at(times)` with ascending times of levels. A store that
+    is at `path` already is an error, unless `overwrite=True`.
     """
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise DeclarationError(f"fd.stream takes the path of a Zarr store, got {path!r}.")
@@ -203,6 +203,11 @@ class SavePlan:
     def interpolates(self) -> bool:
         """Whether a saved state lies between levels."""
         return any(self.share)
+
+    @property
+    def follows_levels(self) -> bool:
+        """Whether the saved states are the stored levels, one after the other."""
+        return not self.interpolates and self.left == tuple(range(len(self.levels)))
 
 
 def plan_saves(save: AbstractSave, time: Time) -> SavePlan:

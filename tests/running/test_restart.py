@@ -199,6 +199,10 @@ def test_a_store_holds_the_times_that_were_asked_for(tmp_path):
     stored = fd.solve(u, save=fd.stream(tmp_path / "run.zarr", save))
     np.testing.assert_array_equal(stored.to_xarray().t, [0.1, 0.35, 1.0])
     np.testing.assert_array_equal(stored.to_xarray().t, stored.times)
+    for wrong in ([0.352, 0.9], [0.9, 0.5], [0.5, 0.5]):  # a store grows by levels: the solution's times would differ
+        with pytest.raises(fd.DeclarationError, match=r"give times of levels to .*, ascending, each once"):
+            fd.solve(u, save=fd.stream(tmp_path / "wrong.zarr", fd.at(wrong)))
+    assert not (tmp_path / "wrong.zarr").exists()
     between = fd.at([0.352, 0.9])
     kept = fd.solve(u, save=between, monitors=[fd.Checkpoints(tmp_path / "run")])
     np.testing.assert_array_equal(kept["u"], fd.solve(u, save=between)["u"])
