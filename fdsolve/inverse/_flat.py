@@ -63,12 +63,14 @@ class Flatness:
         point = np.asarray(report.vector, float)
         if not 0 < point.size <= FEW:
             return True
-        found = self._curvature(report.vector)
-        if not all(np.isfinite(one).all() for one in found):
+        slope, curvature = self._curvature(report.vector)
+        if not (np.isfinite(slope).all() and np.isfinite(curvature).all()):
             return True
-        # Of a loss that was 1 at the start, squares of roundings are left.
-        enough = ALLOWED * max(self._tolerance, self._rounding) * abs(report.loss) + (ROUNDINGS * self._rounding) ** 2
-        for step in self._promising(point, *found):
+        # Of a loss that was 1 at the start, or that roundings of the variables raise, squares of roundings are left.
+        noise = 1 + 0.5 * float(np.abs(point) @ np.abs(curvature) @ np.abs(point))
+        enough = ALLOWED * max(self._tolerance, self._rounding) * abs(report.loss)
+        enough += noise * (ROUNDINGS * self._rounding) ** 2
+        for step in self._promising(point, slope, curvature):
             fall = report.loss - float(self._loss((point + step).astype(report.vector.dtype)))
             if fall > enough and np.max(np.abs(step) / _sizes_of(point)) > ALLOWED * self._tolerance:
                 return False

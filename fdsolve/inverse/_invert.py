@@ -346,9 +346,10 @@ class _Search:
         return Flatness(self.objective, self.limits.tolerance)
 
     def _crept(self, reports: list[Report]) -> bool:
-        """Whether many steps together are next to none; schedules begin with short ones, so a few do not tell."""
+        """Whether many steps together are next to none, and the loss falls slowly; schedules begin with short ones, so
+        a few do not tell, and where residuals vanish it falls fast by short steps."""
         known = [one for one in reports if one.accepted][-self.method.patience - 1 :]
-        if len(known) <= self.method.patience:
+        if len(known) <= self.method.patience or known[-1].loss < 0.5 * known[0].loss:
             return False
         return relative(known[-1].vector, known[0].vector) <= self.limits.tolerance**0.5
 

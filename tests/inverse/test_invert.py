@@ -323,6 +323,17 @@ def test_a_loss_that_only_rounding_keeps_from_zero_has_converged():
     assert found.converged and found.loss < 1e-25
 
 
+@pytest.mark.parametrize("method", ["l-bfgs", "bfgs"])
+def test_data_without_noise_are_fitted_to_rounding(method):
+    """Steps grow short there and the loss goes on falling by orders, until roundings of the variables are left."""
+    draw = np.random.default_rng(0)
+    matrix, true = draw.normal(size=(15, 3)), np.array([0.0, *draw.normal(size=2)])
+    data = matrix @ true
+    found = fd.invert(lambda p: matrix @ p["x"] - data, dict(x=np.full(3, 0.3)), method=method)
+    assert found.converged, found.reason
+    np.testing.assert_allclose(found.parameters["x"], true, atol=1e-9)
+
+
 @pytest.mark.parametrize("method", ["l-bfgs", "gauss-newton", "levenberg-marquardt"])
 def test_noise_is_reached_in_single_precision(method):
     x = np.linspace(0, 1, 40, dtype=np.float32)
