@@ -27,12 +27,14 @@ def explain_not_finite(plan: Plan, arrays: Arrays, broken: Broken) -> str:
     where = ", ".join(f"{axis}={int(i)} ({_coordinate(plan, name, axis, i):.6g})" for axis, i in _named(plan, place))
     rule = f" by {piece.label}" if piece is not None else ""
     largest = {name: _size(x) for name, x in before.items() if x.size}
+    advice = _advice(plan, max(largest.values(), default=0.0))
+    if structure.stepper is not None and broken.failed is not None and int(broken.failed) >= 0:
+        advice = structure.stepper.explain(broken.level, float(grid.time.points[broken.level]))
     sizes = ", ".join(f"max |{n}| = {size:.4g}" for n, size in largest.items())
     return (
         f"`{name}` became {value} at level {broken.level}, t = {grid.time.points[broken.level]:.6g}, first at "
         f"{where}{rule}. At the level before {sizes}, and around that point {name} = {_around(before[name], place)}. "
-        f"{_advice(plan, max(largest.values(), default=0.0))} What was saved before stays: in the error's `solution`, "
-        f"and in files."
+        f"{advice} What was saved before stays: in the error's `solution`, and in files."
     )
 
 

@@ -52,11 +52,13 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Broken:
-    """Values that are not finite: the level they appeared at first, its state and that of the level before."""
+    """Values that are not finite: the level they appeared at first, its state and that of the level before, and the
+    level that the stepper could not reach (None: it says of none, −1: it reached all)."""
 
     level: int
     before: Carry
     after: Carry
+    failed: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +305,8 @@ class Drive:
                 good, state = middle, found[0]
             else:
                 bad = middle
-        after = self._march(number, 1, False, state, at + good, 1)[0]
-        return Broken(at + bad, state, after)
+        after, _, _, failed = self._march(number, 1, False, state, at + good, 1)
+        return Broken(at + bad, state, after, failed)
 
     @contextmanager
     def _listening(self) -> Iterator[None]:

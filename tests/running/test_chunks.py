@@ -231,6 +231,14 @@ def test_a_rate_is_blamed_before_what_is_only_made_of_its_field(read, blamed):
         fd.solve([w, u], r=0.5 if read else 0.0, monitors=[fd.monitors.Nan()])
 
 
+def test_a_step_that_an_implicit_method_could_not_take_is_told_as_such():
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 2.0, num=21), x=fd.Axis(0.0, 1.0, num=5)))
+    u[...] = fd.rate(lambda u: 3 * u[...] ** 2)
+    u[0] = 0.5  # backward Euler has no solution once 4 · 0.3 u > 1
+    with pytest.raises(fd.RunError, match=r"`u` became nan at level 4, .*BackwardEuler.* could not reach level 4"):
+        fd.solve(u, stepper=fd.schemes.BackwardEuler(), monitors=[fd.monitors.Nan()])
+
+
 def test_rules_around_a_hole_are_blamed_where_they_hold():
     """Their mask is held from the first point on that the rules reach."""
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=2), x=fd.Axis(0, 1, num=8), y=fd.Axis(0, 1, num=6)))
