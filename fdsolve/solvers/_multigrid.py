@@ -92,6 +92,15 @@ class Multigrid(AbstractLinearSolver, AbstractPreconditioner):
         x, progress = lax.while_loop(lambda s: go_on(s[1], self.max_cycles), advance, (guess, start))
         return x, to_report(progress)
 
+    def explain(self, report: Report) -> str:
+        """Why a solve ended, in words, from a report with values."""
+        done, residual = int(report.iterations), float(report.residual)
+        if bool(report.converged):
+            return f"Multigrid converged in {done} cycles: relative residual {residual:.2g}."
+        reached = f"Multigrid did not converge: relative residual {residual:.2g} after {done} of its cycles, wanted"
+        raised = " Raise max_cycles if it still fell." if done >= self.max_cycles else " It fell no further."
+        return f"{reached} {self.tolerance:.2g}.{raised}"
+
     def _smoother(self, outline: SystemOutline) -> AbstractSmoother:
         found = _smoother(self.smoother, outline)
         assert not isinstance(found, str)

@@ -127,6 +127,16 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
         fd.RunError,
         r"were not solved: after \d+ iterations? of CG.*relative residual",
     ),
+    "cycles used up": (
+        lambda: indefinite(fd.solvers.Multigrid(max_cycles=1)),
+        fd.RunError,
+        r"after 1 iteration of Multigrid.* after 1 of its cycles, wanted 1e-10\. Raise max_cycles if it still fell",
+    ),
+    "no better by cycles": (
+        lambda: indefinite(fd.solvers.Multigrid()),
+        fd.RunError,
+        r"Multigrid did not converge: .* of its cycles, wanted 1e-10\. It fell no further",
+    ),
     "singular": (
         singular,
         fd.RunError,
