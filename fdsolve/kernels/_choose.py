@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError
-from ..planning import Parallel, PhaseStructure, Piece, Segment, Structure
+from ..planning import Piece, Segment, Structure
 from ._affine_pieces import stencil_calls
 from ._level import Arrays
 from ._march_call import MarchCall
@@ -149,13 +149,7 @@ def _choose_march(
         choice = Choice("slices", get("march", "slices"), reason, (), (f"stencil: {stencil.choice.backend}",))
     else:
         choice = select(call, explicit, _march_examples(call, operands, longest.start))
-    return Chosen("march", choice, call, pieces_of(phase), f"; up to {steps} levels at a time")
-
-
-def pieces_of(phase: PhaseStructure) -> tuple[Piece, ...]:
-    """All pieces of a phase."""
-    stages = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.every_stage)
-    return (*phase.rates, *(piece for pieces in stages for piece in pieces))
+    return Chosen("march", choice, call, (*phase.rates, *phase.values), f"; up to {steps} levels at a time")
 
 
 def steps_between(structure: Structure, segment: Segment) -> int:

@@ -6,7 +6,7 @@ from hashlib import sha256
 import numpy as np
 
 from ..grid import Grid
-from ..planning import Structure, pieces_of
+from ..planning import Structure
 
 
 def describe_grid(grid: Grid) -> str:
@@ -24,7 +24,7 @@ def describe_rules(structure: Structure) -> str:
     segments = [one for one in structure.segments if one.stop > 1]
     used = {n for one in segments for k, n in enumerate(one.phases) if one.start + k > 0 or len(one.phases) == 1}
     phases = [structure.phases[number] for number in sorted(used)]
-    pieces = [p for one in phases for p in (*(q for stage in one.every_stage for q in pieces_of(stage)), *one.rates)]
+    pieces = [piece for one in phases for piece in (*one.values, *one.rates)]
     rules = [structure.rules[piece.rule] for piece in pieces]
     written = [f"{p.field} {p.box} {rule.operands} {rule.jaxpr}" for p, rule in zip(pieces, rules, strict=True)]
     meant = re.sub(r"0x[0-9a-f]+", "", "; ".join(written))  # places in memory

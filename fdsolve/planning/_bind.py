@@ -61,7 +61,7 @@ def _check_speed_shows(structure: Structure, stepper: AbstractStepper) -> None:
 def describe_plain(structure: Structure, stepper: AbstractStepper) -> str:
     """What the plan notes of a stepper where no rule is a rate."""
     rules = structure.rules
-    pieces = [p for p in _value_pieces(main_phase(structure)) if p.role == "value" and rules[p.rule].reads]
+    pieces = [p for p in main_phase(structure).values if p.role == "value" and rules[p.rule].reads]
     return stepper.describe_plain([(p.label, frozenset(r.level for r in rules[p.rule].reads)) for p in pieces])
 
 
@@ -121,11 +121,6 @@ def _phase_at(segment: Segment, level: int) -> int:
     return segment.phases[level - segment.start if len(segment.phases) > 1 else 0]
 
 
-def _value_pieces(phase: PhaseStructure) -> list[Piece]:
-    groups = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.every_stage)
-    return [piece for group in groups for piece in group]
-
-
 def _timed_rules(structure: Structure) -> frozenset[int]:
     """Rules of walls and ghosts beside rates that are known in time: a value that reads the state is none."""
     found = set()
@@ -164,7 +159,7 @@ def _outline(problem: Problem, structure: Structure, of_level: list[int]) -> tup
         dict.fromkeys(
             piece.label
             for phase in rated
-            for piece in _value_pieces(phase)
+            for piece in phase.values
             if not piece.stretched and any(read.level < 0 for read in structure.rules[piece.rule].reads)
         )
     )
@@ -183,7 +178,7 @@ def _outline(problem: Problem, structure: Structure, of_level: list[int]) -> tup
 def _reaches(structure: Structure, phase: PhaseStructure) -> dict[str, set[str]]:
     """For each field what its values depend on: itself, and what plain rules and ghosts of it read in turn."""
     direct: dict[str, set[str]] = {one.name: {one.name} for one in structure.arrays}
-    for piece in _value_pieces(phase):
+    for piece in phase.values:
         direct[piece.field] |= {read.field for read in structure.rules[piece.rule].reads}
     changed = True
     while changed:
@@ -232,7 +227,7 @@ def _not_periodic(problem: Problem, structure: Structure, rated: list[PhaseStruc
         if not grid.space_axis(axis).uniform:
             return f"axis `{axis}` is stretched"
     for phase in rated:
-        taken = {piece.field for piece in _value_pieces(phase) if piece.predicate is not None}
+        taken = {piece.field for piece in phase.values if piece.predicate is not None}
         taken |= {piece.field for piece in phase.rates if piece.mask is not None and not piece.adds}
         for name, boxes in phase.given:
             if name in taken or boxes != (Box.of_shape(structure.array(name).shape),):

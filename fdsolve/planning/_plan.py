@@ -27,7 +27,7 @@ from ._compile import Compiled, PhasePieces, compile_phases
 from ._derived import bytes_of, plan_showing, weights_of
 from ._html import plan_html
 from ._masks import identity
-from ._order import Parallel, Solve, Stage, make_schedule, pieces_of
+from ._order import Parallel, Solve, Stage, make_schedule
 from ._phases import Phase, make_phases
 from ._pictured import map_regions
 from ._pieces import Piece
@@ -352,10 +352,7 @@ def _measure_profiles(problem: Problem, compiled: Compiled, structure: Structure
     """Tells every profile which of its entries are read."""
     axes = problem.scope.grid.space
     for phase in structure.phases:
-        for stage in phase.every_stage:
-            for piece in pieces_of(stage):
-                _need(problem, compiled, piece, axes)
-        for piece in (*phase.rates, *phase.speeds):
+        for piece in (*phase.values, *phase.rates, *phase.speeds):
             _need(problem, compiled, piece, axes)
 
 

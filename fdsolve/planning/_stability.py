@@ -11,7 +11,7 @@ import numpy as np
 
 from ..schemes import Modes, NoGrowth
 from ..stencil import ProfileRead, StateRead, Traced, WholeRead, linear_weights
-from ._order import Parallel, Solve
+from ._order import Solve
 from ._own_level import all_waves, fades
 from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
@@ -53,7 +53,7 @@ def main_phase(structure: Structure) -> PhaseStructure:
 def main_pieces(structure: Structure) -> dict[str, list[Piece]]:
     """For each field the piece with the largest box, and what is added on top of all of it."""
     found: dict[str, list[Piece]] = {}
-    pieces = [*main_phase(structure).rates, *_value_pieces(main_phase(structure))]
+    pieces = [*main_phase(structure).rates, *main_phase(structure).values]
     for one in structure.arrays:
         own = [p for p in pieces if p.field == one.name and p.role in ("value", "rate") and p.predicate is None]
         if one.hidden and all(p.stretched for p in own):  # a memory variable of an absorbing layer
@@ -62,11 +62,6 @@ def main_pieces(structure: Structure) -> dict[str, list[Piece]]:
         if largest is not None:
             found[one.name] = [largest, *(p for p in own if p.adds and p.box.contains(largest.box))]
     return found
-
-
-def _value_pieces(phase: PhaseStructure) -> list[Piece]:
-    groups = ((stage.piece,) if isinstance(stage, Parallel) else stage.pieces for stage in phase.every_stage)
-    return [piece for group in groups for piece in group]
 
 
 def analyse(

@@ -7,7 +7,7 @@ from ..region import Box
 from ..schemes import AbstractStepper
 from ..stencil import StateRead, Traced
 from ._derived import Showing
-from ._order import Stage
+from ._order import Stage, pieces_of
 from ._pieces import Piece
 from ._receivers import Recording
 from ._seams import Signs
@@ -66,6 +66,11 @@ class PhaseStructure:
     def every_stage(self) -> tuple[Stage, ...]:
         """The stages of the level, then those of views."""
         return (*self.stages, *self.views)
+
+    @property
+    def values(self) -> tuple[Piece, ...]:
+        """The pieces that set values, ghosts and views, in the order of their stages."""
+        return tuple(piece for stage in self.every_stage for piece in pieces_of(stage))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..boundary import Robin
 from ..kernels import Arrays
-from ..planning import Piece, Plan, pieces_of
+from ..planning import Piece, Plan
 from ..stepping import interiors
 from ._drive import Broken
 
@@ -106,14 +106,13 @@ def _pieces(plan: Plan, level: int) -> list[Piece]:
     segment = next(one for one in structure.segments if one.start <= level < one.stop)
     number = segment.phases[0] if len(segment.phases) == 1 else segment.phases[level - segment.start]
     phase = structure.phases[number]
-    stages = [piece for stage in phase.every_stage for piece in pieces_of(stage)]
     feeding = {piece.field for piece in phase.rates}
-    queue = [*phase.rates, *(piece for piece in stages if piece.field in feeding)]
+    queue = [*phase.rates, *(piece for piece in phase.values if piece.field in feeding)]
     while queue:
         read = {one.field for one in structure.rules[queue.pop().rule].reads} - feeding
         feeding |= read
-        queue.extend(piece for piece in stages if piece.field in read)
-    before, after = ([piece for piece in stages if (piece.field in feeding) is first] for first in (True, False))
+        queue.extend(piece for piece in phase.values if piece.field in read)
+    before, after = ([piece for piece in phase.values if (piece.field in feeding) is first] for first in (True, False))
     return [*before, *phase.rates, *after]
 
 

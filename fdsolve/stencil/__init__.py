@@ -5,6 +5,7 @@ from ._context import FieldResolver as FieldResolver
 from ._context import Near as Near
 from ._context import Reader as Reader
 from ._context import RuleContext as RuleContext
+from ._derivatives import sum_derivatives as sum_derivatives
 from ._equations import ALL_CALLS as ALL_CALLS
 from ._equations import CALLS as CALLS
 from ._equations import SAME as SAME

@@ -307,8 +307,7 @@ def _layers_kept(structure: Structure, phase: PhaseStructure, layer: str) -> dic
     lost = [piece for piece in phase.rates if piece.stretched]
     if not lost:
         return {}
-    stages = [piece for stage in phase.every_stage for piece in pieces_of(stage)]
-    stepper, every = structure.stepper, [*phase.rates, *stages]
+    stepper, every = structure.stepper, [*phase.rates, *phase.values]
     assert stepper is not None
     if layer != "saved":
         raise PlanningError(

@@ -1,8 +1,6 @@
 """Boundary values at the inner stages of a Runge–Kutta step."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,7 @@ from jax import lax
 from ..kernels import Level, evaluate
 from ..planning import Piece
 from ..schemes import Walls
-from ..stencil import is_smooth
+from ..stencil import is_smooth, sum_derivatives
 from ._time import time_of
 
 
@@ -30,21 +28,9 @@ def timed_value(level: Level, piece: Piece, axes: tuple[str, ...], walls: Walls)
         def at(share: jax.Array) -> jax.Array:
             return evaluate(replace(level, fraction=share, time=start + share * step), piece, axes, held)
 
-        function, found = at, None
-        for coefficient in walls.coefficients:
-            if not (isinstance(coefficient, float) and coefficient == 0.0):
-                term = function(base)
-                term = jnp.asarray(coefficient, term.real.dtype) * term
-                found = term if found is None else found + term
-            function = _derivative(function)
-        assert found is not None
-        return found
+        return sum_derivatives(at, base, walls.coefficients)
 
     if is_smooth(level.structure.rules[piece.rule].jaxpr):
         return total(None)
     finite = jnp.isfinite(lax.stop_gradient(total(None)))
     return jnp.where(finite, total(finite), evaluate(level, piece, axes))
-
-
-def _derivative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda share: jax.jvp(function, (share,), (jnp.ones_like(share),))[1]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...stencil import Operand, ProfileRead, Traced, WholeRead, is_smooth, rewritten
+from ...stencil import Operand, ProfileRead, Traced, WholeRead, is_smooth, rewritten, sum_derivatives
 
 STEP = WholeRead("dt")
 Known = Mapping[Operand, Any]
@@ -49,26 +49,15 @@ def wall_at_stage(rule: Traced, time_axis: str | None, coefficients: Sequence[fl
             )
             return function(*values)
 
-        def total(share: Any) -> Any:
-            found, derivative = None, at
-            for coefficient in coefficients:
-                if coefficient:
-                    term = coefficient * derivative(share)
-                    found = term if found is None else found + term
-                derivative = _derivative(derivative)
-            return found
-
         start = jnp.zeros((), step.dtype)
         if is_smooth(rule.jaxpr):
-            return total(start)
-        finite = jnp.isfinite(lax.stop_gradient(total(start)))  # else of another time, so that no gradient is nan
-        return jnp.where(finite, total(jnp.where(finite, start, 0.5)), at(jnp.full_like(start, fraction)))
+            return sum_derivatives(at, start, coefficients)
+        # Where a derivative is not finite, the sum is taken at another time, so that no gradient is nan.
+        finite = jnp.isfinite(lax.stop_gradient(sum_derivatives(at, start, coefficients)))
+        total = sum_derivatives(at, jnp.where(finite, start, 0.5), coefficients)
+        return jnp.where(finite, total, at(jnp.full_like(start, fraction)))
 
     return rewritten(rule, {**_wanted(rule, timed), STEP: _step_of(rule)}, call)
-
-
-def _derivative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda share: jax.jvp(function, (share,), (jnp.ones_like(share),))[1]
 
 
 def _timed(rule: Traced, time_axis: str | None) -> set[Operand]:
