@@ -53,7 +53,7 @@ class Checkpointed(AbstractRepeated):
     `storage`: how and where states between blocks are kept. None: as they are, on the device. "bfloat16", "float16"
     or "int8": rounded, with a scale for each array of each state; then the gradient is not exact. "float16" rounds a
     value v to within 2⁻¹¹|v| + 2⁻²⁵ max|v|, "bfloat16" to within 2⁻⁸|v|, "int8" to within max|v|/254, each time a
-    state is kept. `Host()` or `Disk(path)`: exact, outside of the device's memory.
+    state is kept. `Host()` or `Disk(path)`: outside of the device's memory, exact or rounded (`dtype=`).
 
     Works in both modes of differentiation, and in one over the other: reverse over reverse holds states twice as large.
     Source: Griewank & Walther, ACM Trans. Math. Softw. 26 (2000) 19. Raises DeclarationError for arguments of the wrong

@@ -17,7 +17,7 @@ import numpy as np
 from jax.experimental import io_callback
 
 from ..errors import DeclarationError, RunError
-from ._storage import AbstractStorage, Room, State
+from ._storage import LARGEST, AbstractStorage, Room, Rounded, State, known_types
 
 _numbers = count(1)
 _lock = Lock()
@@ -30,7 +30,21 @@ class AbstractOutside(AbstractStorage):
     from the start of a reversal to its end.
     """
 
-    traced = False
+    dtype: str | None
+
+    @property
+    def traced(self) -> bool:
+        return False
+
+    def rounded(self) -> AbstractStorage:
+        return self if self.dtype is None else Rounded(self.dtype, self)
+
+    def _check_dtype(self) -> None:
+        if self.dtype is not None and self.dtype not in LARGEST:
+            raise DeclarationError(
+                f"{type(self).__name__}: dtype= takes {known_types()}, or None for states as they are, got "
+                f"{self.dtype!r}."
+            )
 
     @abstractmethod
     def _open(self) -> Any:
@@ -95,7 +109,16 @@ def rooms_open() -> int:
 
 @dataclass(frozen=True)
 class Host(AbstractOutside):
-    """Kept states in the memory of the host, and one more forward run for each gradient; exact."""
+    """Kept states in the memory of the host, and one more forward run for each gradient.
+
+    Exact; `dtype` "bfloat16", "float16" or "int8": rounded as by `Checkpointed(storage=dtype)`. Raises DeclarationError
+    for another.
+    """
+
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_dtype()
 
     def _open(self) -> dict[int, Sequence[np.ndarray]]:
         return {}
@@ -115,15 +138,18 @@ class Host(AbstractOutside):
 
 @dataclass(frozen=True)
 class Disk(AbstractOutside):
-    """Kept states in files under a folder, removed when the gradient is there; one more forward run for each. Exact.
+    """Kept states in files under a folder, removed when the gradient is there; one more forward run for each.
 
-    `path` is a folder, made at once where there is none. Raises DeclarationError for something else, and for a folder
-    that cannot be made or written to.
+    `path` is a folder, made at once where there is none. Exact; `dtype` "bfloat16", "float16" or "int8": rounded as by
+    `Checkpointed(storage=dtype)`. Raises DeclarationError for something else, and for a folder that cannot be made or
+    written to.
     """
 
     path: str | PathLike[str]
+    dtype: str | None = None
 
     def __post_init__(self) -> None:
+        self._check_dtype()
         if not isinstance(self.path, str | PathLike) or not str(self.path):
             raise DeclarationError(f"Disk takes the path of a folder, got {self.path!r}.")
         folder = Path(self.path)

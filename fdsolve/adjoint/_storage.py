@@ -1,7 +1,7 @@
 """Where kept states are: on the device, as they are or rounded."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -21,8 +21,10 @@ Room = Any
 class AbstractStorage(ABC):
     """Places for states. Calls take the room and give it back, so that they happen in their order."""
 
-    traced: bool = True
-    """Whether the states are arrays of the program itself; then a run can hand the room to its reversal."""
+    @property
+    def traced(self) -> bool:
+        """Whether the states are arrays of the program itself; then a run can hand the room to its reversal."""
+        return True
 
     @abstractmethod
     def open(self, state: State, places: int, beside: Any = ()) -> Room:
@@ -46,6 +48,10 @@ class AbstractStorage(ABC):
     def remark(self, between: int) -> str:
         """What the plan says of it; `between` are the bytes of the states between blocks, as they are."""
         return ""
+
+    def rounded(self) -> "AbstractStorage":
+        """The same, of states that are rounded first where that was asked for."""
+        return self
 
 
 def make_room(state: State, places: int, beside: Any = (), around: int = 0) -> Room:
@@ -81,32 +87,41 @@ LARGEST = {"bfloat16": 1.0, "float16": 1.0, "int8": 127.0}
 
 @dataclass(frozen=True)
 class Rounded(AbstractStorage):
-    """States on the device in a smaller type, every array of every state with a scale of its own.
+    """States in a smaller type, every array of every state with a scale of its own, wherever they are.
 
     A value is stored as itself over the array's largest, so that none overflows. Integers and logical values stay
     as they are.
     """
 
     dtype: str
+    inside: AbstractStorage = field(default_factory=Device)
+
+    @property
+    def traced(self) -> bool:
+        return self.inside.traced
 
     def open(self, state: State, places: int, beside: Any = ()) -> Room:
-        packed = jax.eval_shape(lambda held: [self._pack(x) for x in jax.tree.leaves(held)], state)
-        return jax.tree.map(lambda x: jnp.zeros((places, *x.shape), x.dtype), packed)
+        return self.inside.open(self._packed(state), places, beside)
 
     def put(self, room: Room, place: Any, state: State) -> Room:
-        packed = [self._pack(x) for x in jax.tree.leaves(state)]
-        return jax.tree.map(lambda held, one: lax.dynamic_update_index_in_dim(held, one, place, 0), room, packed)
+        return self.inside.put(room, place, self._packed(state))
 
     def get(self, room: Room, place: Any, like: State) -> tuple[Room, State]:
         leaves, form = jax.tree.flatten(like)
-        taken = jax.tree.map(lambda held: lax.dynamic_index_in_dim(held, place, 0, keepdims=False), room)
+        room, taken = self.inside.get(room, place, self._packed(like))
         return room, form.unflatten([self._unpack(x, one) for x, one in zip(taken, leaves, strict=True)])
 
     def close(self, room: Room) -> None:
-        """Nothing is to be done."""
+        self.inside.close(room)
 
     def remark(self, between: int) -> str:
-        return f"; the {between} bytes between blocks are less, rounded to {self.dtype}: the gradient is not exact"
+        return (
+            f"{self.inside.remark(between)}; the {between} bytes between blocks are less, rounded to {self.dtype}: the "
+            f"gradient is not exact"
+        )
+
+    def _packed(self, state: State) -> list[tuple[Any, ...]]:
+        return [self._pack(x) for x in jax.tree.leaves(state)]
 
     def _pack(self, array: Any) -> tuple[Any, ...]:
         if not jnp.issubdtype(jnp.result_type(array), jnp.inexact):
@@ -132,10 +147,14 @@ def to_storage(option: Any) -> AbstractStorage:
     if option is None:
         return Device()
     if isinstance(option, AbstractStorage):
-        return option
+        return option.rounded()
     if isinstance(option, str) and option in LARGEST:
         return Rounded(option)
-    known = ", ".join(f'"{name}"' for name in LARGEST)
     raise DeclarationError(
-        f"Checkpointed: storage= takes {known}, fd.adjoint.Host() or fd.adjoint.Disk(path), got {option!r}."
+        f"Checkpointed: storage= takes {known_types()}, fd.adjoint.Host() or fd.adjoint.Disk(path), got {option!r}."
     )
+
+
+def known_types() -> str:
+    """The types that states are rounded to, as they are written."""
+    return ", ".join(f'"{name}"' for name in LARGEST)

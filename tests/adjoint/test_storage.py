@@ -49,6 +49,20 @@ def test_states_outside_of_the_program(tmp_path: Path) -> None:
     assert list((tmp_path / "states").iterdir()) == []
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_rounded_states_outside_of_the_program(dtype: str, tmp_path: Path) -> None:
+    expected = both(fd.adjoint.Checkpointed(snapshots=4, storage=dtype))
+    exact = both(fd.adjoint.Checkpointed(snapshots=4))
+    assert any(np.any(expected[name] != exact[name]) for name in POINT)
+    for storage in (fd.adjoint.Host(dtype), fd.adjoint.Disk(tmp_path / "states", dtype)):
+        found = both(fd.adjoint.Checkpointed(snapshots=4, storage=storage))
+        for name in POINT:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-13)
+        assert rooms_open() == 0
+    with pytest.raises(fd.DeclarationError, match=r"Host: dtype= takes .*int8.*, or None .*'float8'"):
+        fd.adjoint.Host("float8")
+
+
 @pytest.mark.parametrize("names", [("nu",), ("a",), ("a", "nu")], ids=str)
 @pytest.mark.parametrize("place", ["host", "disk"])
 def test_elements_of_a_batch_have_rooms_of_their_own(names: tuple[str, ...], place: str, tmp_path: Any) -> None:
