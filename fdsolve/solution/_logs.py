@@ -84,6 +84,8 @@ def _not_solved(plan: Plan, stage: Solve, log: Log, names: str, rules: str) -> s
         if nonlinear
         else f"The matrix may be singular or indefinite: {singular}"
     )
+    if nonlinear and count >= getattr(stage.solver, "max_steps", np.inf):
+        advice = f"It used up max_steps={count}: allow more if the residual falls. {advice}"
     if not np.isfinite(residual) and not np.isfinite(best):
         reads = "hat the equations read is not finite: look whether the march is unstable, and at divisions and roots"
         in_one = not nonlinear and count <= 1  # a method without iterations says no more of a singular matrix

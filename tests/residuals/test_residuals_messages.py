@@ -97,6 +97,13 @@ def of_a_rate() -> None:
     fd.residual(fd.rate(lambda u: u[...]))
 
 
+def steps_used_up() -> None:
+    u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, 9)))
+    u[...] = fd.residual(lambda u: fd.schemes.laplacian(u) - 30.0 * u**3 + 900.0)
+    u[dict(x=[0, -1])] = 0.0
+    fd.solve(u, solver=fd.solvers.Newton(max_steps=2))
+
+
 def singular_in_one():
     u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 4.0, 4, cells=True)))
     u[...] = fd.residual(lambda u: fd.schemes.laplacian(u))
@@ -149,6 +156,11 @@ CASES: dict[str, tuple[Any, type[Exception], str]] = {
         r"solver=fd.solvers.GMRES\(\); or what the equations read is not finite",
     ),
     "no solution": (no_solution, fd.RunError, r"were not solved: after \d+ iterations of Newton.*Start nearer"),
+    "steps used up": (
+        steps_used_up,
+        fd.RunError,
+        r"after 2 iterations of Newton.* It used up max_steps=2: allow more if the residual falls\. Start nearer",
+    ),
     "at a level": (at_a_level, fd.RunError, r"were not solved at level 3, t = 0.75: after"),
     "adds to values": (adds_to_values, fd.PlanningError, r"`\+=` adds to an equation where the rule below is a value"),
     "a class": (wrong_solver, fd.DeclarationError, r"solver= takes a solver such as .* got the class Newton"),
