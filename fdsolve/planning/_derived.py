@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DeclarationError
 from ..grid import Axis, Grid
 from ..region import Box, Layout, Points
+from ..stencil import Scope
 from ._save import AbstractSave, Derived, plan_saves
 
 
@@ -79,12 +81,12 @@ def inside_key(name: str) -> str:
     return f"points of {name}"
 
 
-def plan_showing(save: AbstractSave | None, grid: Grid, layouts: dict[str, Layout], names: Sequence[str]) -> Any:
+def plan_showing(save: AbstractSave | None, scope: Scope, names: Sequence[str]) -> Any:
     """What the steps of a save mean for each field; None where fields are kept as they are."""
     if not isinstance(save, Derived):
         return None
     kept = tuple(names)
-    averaged = any(kind == "averaged" for kind, _ in save.asked)
+    grid, averaged = scope.grid, any(kind == "averaged" for kind, _ in save.asked)
     if averaged and grid.time is not None and plan_saves(save, grid.time).interpolates:
         raise DeclarationError("save=….averaged() takes means over whole levels: give times of levels to fd.at(...).")
     for kind, given in save.asked:
@@ -95,7 +97,14 @@ def plan_showing(save: AbstractSave | None, grid: Grid, layouts: dict[str, Layou
                     f"save=….only({unknown[0]!r}): there is no such field; there are {', '.join(names)}."
                 )
             kept = tuple(name for name in kept if name in given)
-    return Showing(tuple(_shown(save, grid, layouts[name], name) for name in kept), averaged)
+    for name in kept:
+        order = next((kind for kind, _ in save.asked if kind in ("max", "min")), None)
+        if order is not None and jnp.issubdtype(scope.dtypes[name], jnp.complexfloating):
+            raise DeclarationError(
+                f"save=….{order}: `{name}` is complex, and complex numbers have no order. Keep its levels and take the "
+                f"{order} of their size; or leave it out, save=….only(...)."
+            )
+    return Showing(tuple(_shown(save, grid, scope.layouts[name], name) for name in kept), averaged)
 
 
 def _shown(save: Derived, grid: Grid, layout: Layout, name: str) -> Shown:

@@ -163,7 +163,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
     if problem.units is not None:
         compiled.notes += check_units(problem, compiled, speeds, stepper)
     grid = problem.scope.grid
-    showing = plan_showing(save, grid, problem.scope.layouts, problem.names)
+    showing = plan_showing(save, problem.scope, problem.names)
     save = save.save if isinstance(save, Derived) else save
     recording, places = plan_receivers(problem, listening, compiled.book.signs)
     save_plan = _plan_levels(problem, save, listening is not None, streamed is not None)

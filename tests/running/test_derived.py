@@ -130,3 +130,12 @@ def test_gradients_flow_through_what_is_kept():
 def test_what_cannot_be_kept_is_refused(make, message):
     with pytest.raises(fd.DeclarationError, match=message):
         fd.solve(declare(), k=0.7, save=make())
+
+
+def test_complex_numbers_have_no_largest():
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=3), x=fd.Axis(0.0, 1.0, num=8, periodic=True)), dtype=complex)
+    u[...] = fd.rate(lambda u: 1j * u)
+    u[0] = 1.0
+    with pytest.raises(fd.DeclarationError, match=r"save=….max: `u` is complex"):
+        fd.solve(u, save=fd.every(1).max("x"))
+    assert fd.solve(u, save=fd.every(1).mean("x"))["u"].shape == (3,)
