@@ -346,8 +346,7 @@ class _Search:
         return Flatness(self.objective, self.limits.tolerance)
 
     def _crept(self, reports: list[Report]) -> bool:
-        """Whether many steps together are next to none, and the loss falls slowly; schedules begin with short ones, so
-        a few do not tell, and where residuals vanish it falls fast by short steps."""
+        """Whether many steps together are next to none, as a few at a schedule's start are; but not at a fast fall."""
         known = [one for one in reports if one.accepted][-self.method.patience - 1 :]
         if len(known) <= self.method.patience or known[-1].loss < 0.5 * known[0].loss:
             return False

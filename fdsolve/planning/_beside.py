@@ -38,18 +38,18 @@ def sees_stored(book: Any, name: str, holes: NearHoles, owner: str) -> bool:
     """Whether a rule of `owner` beside holes sees what a hidden field holds, at its own point and on its faces."""
     key = name, owner, holes_key(holes)
     if key not in book.stored_beside:
-        book.stored_beside[key] = is_stored_beside(book, name, holes, owner)
+        book.stored_beside[key] = _is_stored_beside(book, name, holes, owner)
     return book.stored_beside[key]
 
 
-def is_stored_beside(book: Any, name: str, holes: NearHoles, owner: str) -> bool:
+def _is_stored_beside(book: Any, name: str, holes: NearHoles, owner: str) -> bool:
     """Whether a hidden field has one value at every point outside holes, and on every face of one, wherever a rule of
     `owner` sees it from.
 
     On a face between two points both must see the same: each along the line through them.
     """
     hidden, layouts = book.hidden[name], book.problem.scope.layouts
-    reads = book.reach(hidden.rule(()))
+    reads = book.reach(hidden.rule())
     fields = {read.field for read in reads} & {field for field, _, _ in holes}
     if not fields:
         return True

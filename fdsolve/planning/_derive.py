@@ -48,7 +48,7 @@ class Deriver:
     stage: bool
 
     def __call__(self, context: RuleContext, derived: Any, level: int) -> str:
-        layout = Layout(context.grid, context.place_of(derived))
+        layout = context.layout_of(derived)
         key = (id(self.function), context.target, self.stage, derived.number, level, layout)
         book = self.book
         if key not in book.hidden_names:

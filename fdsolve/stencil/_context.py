@@ -221,10 +221,10 @@ class RuleContext(AbstractContext):
     def read_derived(self, derived: Any, shift: Shift) -> jax.Array:
         unused = self.defining is not None and derived.number >= self.defining
         lazily = unused or (derived.operation is None and self._sees_its_own(derived, shift))
-        if lazily and self.stretcher is not None:
-            return derived.view.value(shift)
-        if lazily:
+        if lazily and self.stretcher is None:
             return self.lazy.take((derived.number, shift), lambda: derived.view.value(shift))
+        if lazily:
+            return derived.view.value(shift)
         layout = self.layout_of(derived)
         if self.is_between(layout, shift):
             if derived.operation is None:
@@ -242,15 +242,10 @@ class RuleContext(AbstractContext):
 
     def _sees_its_own(self, derived: Any, shift: Shift) -> bool:
         """Whether a view has another value here than where it is stored: beside walls, beside holes, in layers."""
-        if self.deriver is None or self.stretcher is not None:
-            return True
-        if any(not wall.open.isdisjoint(derived.view.sources()) for wall in self.near.values()):
+        apart = self.deriver is None or self.stretcher is not None
+        if apart or any(not wall.open.isdisjoint(derived.view.sources()) for wall in self.near.values()):
             return True
         return self.resolver is not None and not self.resolver.sees(self, derived, shift)
-
-    def layout_of(self, derived: Any) -> Layout:
-        """The places where a derived view is stored."""
-        return Layout(self.grid, self.place_of(derived))
 
     def is_between(self, layout: Layout, shift: Shift) -> bool:
         """Whether a shift leads between the places of a layout."""
@@ -264,15 +259,15 @@ class RuleContext(AbstractContext):
         """The level that a shift leads to, seen from the one that the rule defines."""
         return self._level("a derived view", shift)
 
-    def place_of(self, view: AbstractView) -> frozenset[str]:
-        """The axes on whose faces a view lies; that of the rule's own point where it lies anywhere."""
+    def layout_of(self, view: AbstractView) -> Layout:
+        """The points or faces on which a view lies; along an axis on which it lies anywhere, those of the rule."""
         faces = set()
         for axis in self.grid.space:
             parity = view.parity(axis)
             own = self.target.shift(axis) if parity is None else parity
             if own % 2 == self.grid.space_axis(axis).shift(True) % 2:
                 faces.add(axis)
-        return frozenset(faces)
+        return Layout(self.grid, frozenset(faces))
 
     def note(self, text: str) -> None:
         if text not in self.notes:
