@@ -60,14 +60,21 @@ def find_speed(book: Any, last: Phase, stretch: Stretch, operands: "_Operands") 
 
     A matrix of a sample point's rules, at the wavenumber k, has eigenvalues iω; its spectral radius is found by
     repeated squaring, which gradients go through. NumPy's arrays where no value is traced: nothing is compiled.
+    Where a field is given (in a conductor) there need be no waves, if there are some elsewhere in the layer.
     """
     speeds: list[Any] = []
     with jax.numpy_dtype_promotion("standard"):  # real weights meet complex waves
-        for spans, points in _samples(book, last, stretch):
-            weights = _all_weights(book, operands, spans, points, stretch)
+        groups = [
+            (_all_weights(book, operands, spans, points, stretch), spans, points)
+            for spans, points in _samples(book, last, stretch)
+        ]
+        groups.sort(key=lambda group: -len(group[0]))
+        for weights, spans, points in groups:
             xp = jnp if any(isinstance(one, Tracer) for one in weights.values()) else np
             found = [_matrix(book, xp, weights, spans, stretch, angle * ANGLE) for angle in (1, 2)]
             if xp is np:
+                if speeds and len(weights) < len(groups[0][0]) and not _turns(found[0]):
+                    continue
                 _check_waves(stretch, found)
             slow, fast = (_speeds(xp, one, points, operands, stretch, bool(_rated(spans))) for one in found)
             # ω of 2k was divided by k: to k → 0, differences being even in k.
@@ -262,11 +269,17 @@ def _speeds(xp: Any, matrix: Any, points: np.ndarray, operands: _Operands, stret
     return radius * spacing[np.clip(points[:, stretch.side.axis], 0, size - 1)] / ANGLE
 
 
+def _turns(matrix: np.ndarray) -> bool:
+    """Whether there are waves: eigenvalues that are not nearly real."""
+    values = np.linalg.eigvals(matrix)
+    turning = float(np.abs(values.imag).max())
+    return turning >= 0.05 * float(np.abs(values).max()) and turning != 0
+
+
 def _check_waves(stretch: Stretch, matrices: list[np.ndarray]) -> None:
     """Refuses rules that carry no waves, or waves whose speed grows with the wavenumber."""
-    values = [np.linalg.eigvals(one) for one in matrices]
-    turning = [float(np.abs(one.imag).max()) for one in values]
-    if turning[0] < 0.05 * float(np.abs(values[0]).max()) or turning[0] == 0:
+    turning = [float(np.abs(np.linalg.eigvals(one).imag).max()) for one in matrices]
+    if not _turns(matrices[0]):
         raise PlanningError(
             f"{stretch.label}: the rules in the layer carry no waves along axis `{stretch.axis}`, which an absorbing "
             f"layer is for. Diffusion needs none: take Dirichlet or Neumann further out."

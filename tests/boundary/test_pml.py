@@ -10,7 +10,7 @@ import pytest
 import fdsolve as fd
 from fdsolve.boundary import PML, Dirichlet
 from fdsolve.errors import DeclarationError, PlanningError
-from fdsolve.schemes import RK4, Leapfrog, compact, derivative, divergence, laplacian, weights
+from fdsolve.schemes import RK4, Leapfrog, compact, curl, derivative, divergence, laplacian, weights
 from fdsolve.schemes import _root as root_module
 from fdsolve.schemes._root import root_weights
 
@@ -252,6 +252,20 @@ def declared(rule=wave, wall=TEN, where=None, num=61, dtype=None, **axis):
     u[:2] = 0.0
     u[dict(x=[0, -1]) if where is None else where] = wall
     return u
+
+
+def test_a_conductor_may_go_on_through_a_layer():
+    """Where fields are given there are no waves, and the speed is that of those beside."""
+    grid = square(3, 0.4, num=22)
+    hz = fd.Field("hz", grid, at=dict(x="face", y="face"))
+    ex, ey = (fd.Field(f"e{axis}", grid, at={axis: "face"}) for axis in "xy")
+    hz[...] = lambda hz, ex, ey, dt: hz["t-1"] - dt * curl((ex, ey), at="t-1")
+    ex[...] = lambda ex, hz, dt: ex["t-1"] + dt * curl(hz)[0]
+    ey[...] = lambda ey, hz, dt: ey["t-1"] + dt * curl(hz)[1]
+    ex[dict(y=[0, -1])] = ex[dict(y=slice(0, 9))] = ey[dict(y=slice(0, 9))] = 0.0
+    fd.together(ex, ey, hz)[dict(x=[0, -1])] = EIGHT
+    hz[0], ex[0], ey[0] = bump, 0.0, 0.0
+    assert str(fd.plan((hz, ex, ey))).count("wave speed 1 found from the rules") == 2
 
 
 WRONG = {
