@@ -38,6 +38,7 @@ class Diffrax(AbstractStepper):
         if not isinstance(self.solver, diffrax.AbstractSolver):
             got = f"the class {self.solver.__name__}" if isinstance(self.solver, type) else repr(self.solver)
             raise DeclarationError(f"Diffrax takes a solver such as diffrax.Tsit5(), got {got}.")
+        _check_kind(diffrax, self.solver)
         if self.adjoint is not None and not isinstance(self.adjoint, diffrax.AbstractAdjoint):
             raise DeclarationError(f"Diffrax: adjoint= takes a diffrax adjoint, got {self.adjoint!r}.")
         if isinstance(self.adjoint, diffrax.BacksolveAdjoint | diffrax.ImplicitAdjoint):
@@ -129,6 +130,21 @@ class Diffrax(AbstractStepper):
 
     def amplify(self, modes: Modes) -> NoGrowth:
         return NoGrowth("diffrax controls the error of its own steps")
+
+
+def _check_kind(diffrax: Any, solver: Any) -> None:
+    """Refuses solvers that want the rates in several terms, or that know nothing of their error."""
+    if solver.term_structure is not diffrax.AbstractTerm:
+        raise DeclarationError(
+            f"Diffrax hands over the rates as one term, and {type(solver).__name__} takes several. Take diffrax.Tsit5()"
+            f" or, for stiff rates, diffrax.Kvaerno5(); steps that are implicit in a part of the rates are "
+            f"fd.schemes.ARK3() and ARK4(), those of groups fd.schemes.Strang() and StormerVerlet()."
+        )
+    if not isinstance(solver, diffrax.AbstractAdaptiveSolver):
+        raise DeclarationError(
+            f"Diffrax controls the error of its steps, and {type(solver).__name__} does not estimate it. Take "
+            f"diffrax.Tsit5(), diffrax.HalfSolver(...) around it, or a stepper of fixed steps such as fd.schemes.RK4()."
+        )
 
 
 def _load() -> Any:

@@ -57,12 +57,15 @@ def courant_number(structure: Structure, phase: PhaseStructure, level: Level, ax
     if phase.speeds:
         return step * largest(jnp.stack([largest(evaluate(level, piece, axes)) for piece in phase.speeds]))
     names = tuple(dict.fromkeys(piece.field for piece in phase.rates))
-    moments = jnp.zeros((len(axes), len(names), len(names)), step.dtype)
+    # Pieces of one group lie beside each other, those of different groups (`+=`) on each other.
+    groups = {group: i for i, group in enumerate(dict.fromkeys(piece.group for piece in phase.rates))}
+    moments = jnp.zeros((len(groups), len(axes), len(names), len(names)), step.dtype)
     for piece in phase.rates:
         for other, found in _first_moments(structure, level, piece, axes).items():
             if other in names:
-                moments = moments.at[:, names.index(piece.field), names.index(other)].add(found.astype(step.dtype))
-    return step * jnp.sum(jax.vmap(_spectral_radius)(moments))
+                place = moments.at[groups[piece.group], :, names.index(piece.field), names.index(other)]
+                moments = place.max(found.astype(step.dtype))
+    return step * jnp.sum(jax.vmap(_spectral_radius)(moments.sum(0)))
 
 
 def _first_moments(structure: Structure, level: Level, piece: Piece, axes: tuple[str, ...]) -> dict[str, jax.Array]:

@@ -177,6 +177,17 @@ def test_diffrax_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
         Diffrax(solver)
 
 
+def test_diffrax_solvers_that_do_not_fit_are_refused() -> None:
+    for solver, message in (
+        (diffrax.KenCarp4(), r"KenCarp4 takes several\. .*fd\.schemes\.ARK3\(\)"),
+        (diffrax.SemiImplicitEuler(), "SemiImplicitEuler takes several"),
+        (diffrax.Euler(), r"Euler does not estimate it\. .*HalfSolver"),
+    ):
+        with pytest.raises(fd.DeclarationError, match=message):
+            Diffrax(solver)
+    Diffrax(diffrax.HalfSolver(diffrax.Euler()))
+
+
 def test_rates_are_marked_by_true_or_false() -> None:
     with pytest.raises(fd.DeclarationError, match="implicit= takes True or False, got 'yes'"):
         fd.rate(1.0, implicit="yes")

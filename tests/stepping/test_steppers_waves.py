@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.schemes import ETDRK4, RK4, Diffrax, Heun, Leapfrog, StormerVerlet, derivative, laplacian
+from fdsolve.schemes import ETDRK4, RK4, Diffrax, Heun, Leapfrog, StormerVerlet, derivative, laplacian, upwind
 
 RING = fd.Axis(0.0, 1.0, 16, periodic=True)
 
@@ -198,6 +198,18 @@ def test_speeds_by_axis_add_up() -> None:
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
     with pytest.raises(fd.DeclarationError, match=r"names the axis `z`; the space axes are x, y"):
         fd.plan(u, stepper=fd.CFL(0.5, speed=dict(z=1.0)))
+
+
+def test_rows_near_walls_do_not_add_to_the_speed() -> None:
+    grid = fd.Grid(t=fd.Time(0.0, 0.2, num=3), x=fd.Axis(0.0, 1.0, 11))
+    u = fd.Field("u", grid)
+    u[...] = fd.rate(lambda u: -upwind(2.0, u, order=3))  # narrower at both ends
+    u[...] += fd.rate(lambda u: -derivative(u, "x"))
+    u[0], u[dict(x=0)] = lambda x: x, 0.0
+    # 3 · 0.1 · 10 = 3: six sub-steps of one half do, five do not.
+    fd.solve(u, stepper=fd.CFL(0.5, max_substeps=6))
+    with pytest.raises(fd.RunError, match="max_substeps=5"):
+        fd.solve(u, stepper=fd.CFL(0.5, max_substeps=5))
 
 
 def test_wave_speeds_of_systems_are_estimated_between_their_fields() -> None:
