@@ -192,7 +192,8 @@ def _active_points(assignment: Assignment, level: int) -> list[tuple[Points, Pre
 def _field_phase(problem: Problem, name: str, level: int) -> FieldPhase:
     layout, result = problem.scope.layouts[name], FieldPhase()
     entries = _active_entries(problem, name, level)
-    _place_ghosts(entries, layout, result)
+    in_order = sorted(entries, key=lambda entry: entry.index)  # also where the initial state stands before conditions
+    _place_ghosts(in_order, layout, result)
     poles = pole_walls(layout, [(wall.side, wall.points) for wall in result.walls])
     result.walls.extend(WallSpan(-1, assignment, side, points) for assignment, side, points in poles)
     covered = Points()

@@ -399,3 +399,23 @@ def test_first_levels_one_by_one_are_those_given_together(condition, cells, wall
     if walls_first:
         np.testing.assert_allclose(apart, together, rtol=1e-13)
     assert np.isfinite(apart).all()
+
+
+@pytest.mark.parametrize("cells", [True, False])
+def test_a_value_on_a_wall_point_leaves_a_condition_that_is_assigned_after_it(cells):
+    """At the first level too, where the initial state stands before conditions."""
+
+    def found(state_last):
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=4), x=fd.Axis(0.0, 1.0, num=6, cells=cells)))
+        u[...] = lambda u: 0.5 * u["t-1"] + 0.3 * u["t-1", "x-1"] + 0.1 * u["t-1", "x+2"]
+        if not state_last:
+            u[0] = lambda x: jnp.cos(x)
+        u[dict(x=-1)] = 3.0
+        u[dict(x=[0, -1])] = fd.boundary.Neumann(0.2)
+        if state_last:
+            u[0] = lambda x: jnp.where(x > 0.9, 3.0, jnp.cos(x))
+        return np.asarray(fd.solve(u)["u"])
+
+    history = found(False)
+    assert (history[:, -1] == 3.0).all()  # a condition on the slope leaves the value below in force
+    np.testing.assert_allclose(history, found(True), rtol=1e-14)
