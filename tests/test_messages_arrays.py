@@ -13,6 +13,12 @@ from .messages import Wrong, assign, declare, field, keep, nodes, ruled, undecla
 
 LABEL = 'Give it that shape, or label it by axes: fd.along(array, "x").'
 KIND = "a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition"
+
+
+def with_default(u: Any, k: Any = fd.along(np.ones(5), "t")) -> Any:  # noqa: B008
+    return u["t-1"] * k[...]
+
+
 SHAPES = {
     "of an initial state": undeclared(
         f"Rule `array (5,)` on u[0]: an array of shape (5,) does not broadcast to the region, which is x: 6. {LABEL}",
@@ -32,13 +38,18 @@ SHAPES = {
     ),
     "of a parameter": undeclared(
         "Rule `lambda` on u[...] returned an array of shape (5,); a rule gives one number, the value at its point. "
-        "Read "
+        "It gets `k`, of shape (5,), whole. Read "
         'single entries of an array, or label it by the grid\'s axes: fd.along(array, "x").',
         ruled(lambda u, k: u["t-1"] * k, k=np.ones(5)),
     ),
     "of a labelled parameter": unplanned(
         "The parameter `k` has shape (4,) along (t), and the grid has (5,) points there. Give it that shape.",
         ruled(lambda u, k: u["t-1"] * k[...], k=fd.along(np.ones(4), "t")),
+    ),
+    "of a labelled default": unplanned(
+        "Rule `with_default` on u[...]: the default of `k` is a labelled array, and a default is taken as it is. "
+        "Pass it to `solve` as a keyword: k=...",
+        ruled(with_default),
     ),
     "of a labelled rule": undeclared(
         "Rule `array (4,)` on u[dict(x=0)]: fd.along has 4 entries along `t`; the axis has 5.",

@@ -168,6 +168,15 @@ CALLS = {
         "No rule asks for the parameter `c`. Rules ask for k. Leave it out, or name it among the arguments of a rule.",
         ruled(lambda u, k: k * u["t-1"], k=1.0, c=3.0),
     ),
+    "an option written wrongly": unplanned(
+        "No rule asks for the parameter `progres`. No rule takes a parameter. Leave it out, or name it among the "
+        "arguments of a rule. There is an option `progress=`, if that was meant.",
+        ruled(keep, progres=True),
+    ),
+    "an option of an object written wrongly": undeclared(
+        "The parameter `steper` is no number and no array, got RK4. There is an option `stepper=`, if that was meant.",
+        ruled(keep, steper=fd.schemes.RK4()),
+    ),
     "a parameter like a field": undeclared(f"The parameter `u` {CLASH}", ruled(keep, u=3.0)),
     "a parameter like an axis": undeclared(f"The parameter `x` {CLASH}", ruled(lambda u, x: u["t-1"] * x, x=3.0)),
     "a parameter like a spacing": undeclared(f"The parameter `dt` {CLASH}", ruled(lambda u, dt: u["t-1"], dt=3.0)),

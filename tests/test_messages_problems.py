@@ -141,7 +141,7 @@ def mutual() -> None:
 
 SELF = (
     "`lambda` on u[...] reads the value it defines: a cycle of one point at x=0. Read an older level, for example "
-    'u["t-1"], or give the rule as fd.rate(...).'
+    'u["t-1"] (operators: at="t-1"), or give the rule as fd.rate(...).'
 )
 LOOP = "Points read each other at the same level, in a cycle:"
 CYCLES = {

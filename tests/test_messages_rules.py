@@ -331,6 +331,17 @@ def test_the_message(case: Wrong) -> None:
     case.check()
 
 
+def test_a_rule_may_stand_under_jit() -> None:
+    def slower(u: Any, c: Any) -> Any:
+        return u["t-1"] - c * (u["t-1"] - u["t-1", "x-1"])
+
+    def final(rule: Any) -> Any:
+        u = declare(rule, lambda x: jnp.sin(x), grid=nodes(periodic=True))
+        return fd.solve(u, c=0.3)["u"]
+
+    np.testing.assert_array_equal(final(jax.jit(slower)), final(slower))
+
+
 def test_other_exceptions_of_a_rule_keep_their_kind_and_name_the_rule() -> None:
     def misspelt(u: Any) -> Any:
         return kapa * u["t-1"]  # type: ignore[name-defined]

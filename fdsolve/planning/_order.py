@@ -260,7 +260,7 @@ def _refuse_self_reads(
             point = ", ".join(f"{a}={p}" for a, p in zip(axes, pieces[i].box.start, strict=True))
             raise PlanningError(
                 f"{pieces[i].label} reads the value it defines: a cycle of one point at {point}. Read an older level, "
-                f'for example {pieces[i].field}["t-1"], or give the rule as fd.rate(...).'
+                f'for example {pieces[i].field}["t-1"] (operators: at="t-1"), or give the rule as fd.rate(...).'
             )
 
 

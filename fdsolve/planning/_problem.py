@@ -1,5 +1,6 @@
 """The snapshot of a declaration: coupled fields, parameters, what their names mean."""
 
+import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,9 @@ from ._store import Store, check_covers
 from ._units import Units, separate
 from ._value_units import in_declared_units
 from ._walls import even_ends
+
+OPTIONS = ("stepper", "solver", "save", "adjoint", "kernel", "monitors", "progress", "parameters")
+"""What `solve` takes besides parameters of rules."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +137,18 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
         shape = tuple(getattr(value, "shape", None) or np.shape(value))  # type: ignore[arg-type]
     except (ValueError, TypeError):
         raise DeclarationError(
-            f"The parameter `{name}` is no number and no array, got {type(value).__name__}."
+            f"The parameter `{name}` is no number and no array, got {type(value).__name__}.{_option_meant(name)}"
         ) from None
     space_shape = Layout(grid).space_shape
     if shape and shape == space_shape:
         return _labelled(name, grid.space, frozenset(), value, grid, real, store)
     return _whole(name, value, real, store)
+
+
+def _option_meant(name: str) -> str:
+    """Which option of `solve` a parameter's name may have been meant for, as a sentence; "" where it is like none."""
+    near = difflib.get_close_matches(name, OPTIONS, 1)
+    return f" There is an option `{near[0]}=`, if that was meant." if near else ""
 
 
 def _dataarray_layout(source: xr.DataArray, grid: Any, what: str) -> Layout:
@@ -159,7 +169,7 @@ def _whole(name: str, value: Any, real: np.dtype, store: Store) -> WholeArray:
         array = to_precision(value, real)
     except (TypeError, ValueError):
         raise DeclarationError(
-            f"The parameter `{name}` is no number and no array, got {type(value).__name__}."
+            f"The parameter `{name}` is no number and no array, got {type(value).__name__}.{_option_meant(name)}"
         ) from None
     store.wholes[f"parameter {name}"] = array
     return WholeArray(array.shape, array.dtype)
@@ -194,6 +204,7 @@ def check_all_used(problem: Problem) -> None:
             f"No rule asks for the parameter `{unused[0]}`. "
             + (f"Rules ask for {', '.join(asked)}." if asked else "No rule takes a parameter.")
             + " Leave it out, or name it among the arguments of a rule."
+            + _option_meant(unused[0])
         )
 
 

@@ -10,10 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+import xarray as xr
 from jax.core import Tracer
 
 from ..errors import PlanningError
-from ..field import Normal
+from ..field import Along, Interpolate, Normal, Whole
 from ..region import Layout, signature_of
 from ..schemes import weights as finite_difference_weights
 from ..views import AbstractContext, AbstractView, FieldView, Memo, ParameterView, Shift, show_shift
@@ -54,6 +55,7 @@ class Stretcher(Protocol):
 
 
 AS_KEYWORD = "Pass it to `solve` as a keyword"
+_JITTED = type(jax.jit(lambda: None))
 """What to do about a name that a rule asks for and that is not known."""
 
 
@@ -361,6 +363,11 @@ class RuleContext(AbstractContext):
             if isinstance(spec, Labelled):
                 return ParameterView(name, spec.axes, spec.faces, self)
             return self.reader(WholeRead(f"parameter {name}"), spec.shape, spec.dtype)
+        if isinstance(parameter.default, Along | Interpolate | Whole | xr.DataArray):
+            raise PlanningError(
+                f"{self.what}: the default of `{name}` is a labelled array, and a default is taken as it is. "
+                f"{AS_KEYWORD}: {name}=..."
+            )
         if parameter.default is not inspect.Parameter.empty:
             return parameter.default
         raise PlanningError(
@@ -389,6 +396,8 @@ class RuleContext(AbstractContext):
 
     def call(self, function: Callable[..., Any]) -> Any:
         """Calls a rule with its arguments found by name; its result may be a view, taken at the point."""
+        # A jitted rule would take views for arrays, and what jit is for is done anyway.
+        function = inspect.unwrap(function, stop=lambda one: not isinstance(one, _JITTED))
         arguments, keywords = [], {}
         for name, parameter in signature_of(function, self.what).parameters.items():
             value = self.argument(name, parameter)

@@ -16,7 +16,7 @@ from ._context import Reader
 from ._failures import explained
 from ._key import jaxpr_key
 from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees, weights_depend_on
-from ._operands import Misplaced, Operand, ProfileRead, StateRead
+from ._operands import Misplaced, Operand, ProfileRead, StateRead, WholeRead
 from ._results import describe_result
 from ._scalarise import needs_scalarising, scalarise
 
@@ -98,7 +98,7 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
 
         with explained(what):
             result = call(reader)[0]
-        return jnp.asarray(result) if infer else _checked_scalar(result, what, dtype)
+        return jnp.asarray(result) if infer else _checked_scalar(result, what, dtype, found)
 
     weak_seed = jax.ShapeDtypeStruct((), real or np.dtype(np.float32), weak_type=True)
     discovered = jax.make_jaxpr(discover)(np.float32(0.5), weak_seed)
@@ -112,7 +112,7 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
         with explained(what):
             result, shifted = call(lambda operand, shape, of: known[operand])
         num_shifted = len(shifted)
-        return (_checked_scalar(result, what, dtype), *shifted)
+        return (_checked_scalar(result, what, dtype, found), *shifted)
 
     specs = [jax.ShapeDtypeStruct(found[o].shape, found[o].dtype, weak_type=is_weak(o)) for o in operands]
     closed = jax.make_jaxpr(record)(*specs)
@@ -248,7 +248,14 @@ def _check_shifted(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], what:
         )
 
 
-def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
+def _show_wholes(found: Mapping[Operand, _Found]) -> str:
+    """Which parameters a rule gets as arrays, as a sentence."""
+    arrays = [(one.name, of.shape) for one, of in found.items() if isinstance(one, WholeRead) and of.shape]
+    named = (f"`{name.removeprefix('parameter ')}`, of shape {shape}," for name, shape in arrays)
+    return f" It gets {' and '.join(named)} whole." if arrays else ""
+
+
+def _checked_scalar(result: Any, what: str, dtype: Any, found: Mapping[Operand, _Found]) -> jax.Array:
     if result is None:
         raise DeclarationError(f"{what} returned nothing; a rule returns the value at its point. Is there a `return`?")
     if is_quantity(result):
@@ -272,7 +279,8 @@ def _checked_scalar(result: Any, what: str, dtype: Any) -> jax.Array:
         ) from None
     if value.shape != ():
         raise DeclarationError(
-            f"{what} returned an array of shape {value.shape}; a rule gives one number, the value at its point. "
+            f"{what} returned an array of shape {value.shape}; a rule gives one number, the value at its point."
+            f"{_show_wholes(found)} "
             f'Read single entries of an array, or label it by the grid\'s axes: fd.along(array, "x").'
         )
     if jnp.issubdtype(value.dtype, jnp.complexfloating) and not jnp.issubdtype(dtype, jnp.complexfloating):
