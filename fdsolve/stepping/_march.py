@@ -385,12 +385,15 @@ def march_by_slices(call: MarchCall, arrays: Arrays, levels: Any, start: Any) ->
 
 
 def _march(step: Any, turn: int, carry: Carry, start: Any, count: int) -> Carry:
-    """`count` steps from level `start` on, `turn` of them unrolled."""
+    """`count` steps from level `start` on, `turn` of them unrolled; first what is left over: in one loop, what it keeps
+    for a derivative would be joined to what all others keep, which is copied then."""
     if count == 1:
         return step(carry, start)
+    left = count % (turn := min(turn, count))
     first = jnp.asarray(start)
 
     def each(k: jax.Array, held: Carry) -> Carry:  # levels are counted: a table of them would grow with the run
         return step(held, first + k.astype(first.dtype))
 
-    return lax.fori_loop(0, count, each, carry, unroll=min(turn, count))
+    carry = lax.fori_loop(0, left, each, carry, unroll=left) if left else carry
+    return lax.fori_loop(left, count, each, carry, unroll=turn)

@@ -121,6 +121,24 @@ def test_shots_under_vmap() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-14)
 
 
+def test_a_state_is_kept_for_each_step() -> None:
+    """Once, whether or not the steps can be counted in pairs, as they stand in the program."""
+    places = fd.receivers(dict(x=[0.2], y=[0.6]))
+
+    def taken(steps: int) -> int:
+        def loss(c: Any) -> Any:
+            u = problem("wave", steps + 2)
+            found = fd.solve(u, c=c, q=0.5, save=places, kernel="native", adjoint=fd.adjoint.Full())
+            return jnp.sum(found["u"] ** 2)
+
+        found = jax.jit(jax.grad(loss)).lower(jnp.asarray(C)).compile().memory_analysis()
+        assert found is not None
+        return int(found.temp_size_in_bytes)
+
+    state = 2 * (NUM[0] + 1) * NUM[1] * C.itemsize  # two levels, a row of ghost points at the one wall
+    assert taken(121) - taken(61) < 1.2 * 60 * state
+
+
 def test_the_plan_takes_it_where_levels_are_long() -> None:
     """Of itself it leaves small levels to slices, which have no call to make for each."""
 
