@@ -48,7 +48,7 @@ class Assignments:
         return holds(rule.region, self.places[name], self.times, self.timed, moment.level, point, test)
 
     def ordered(self, name: str, level: int) -> list[Rule]:
-        """Assignments in order; at the levels of an initial state conditions come before it."""
+        """Assignments in the order of values; at the levels of an initial state those of conditions come before it."""
         if (name, level) not in self._ordered:
             self._ordered[name, level] = self._sorted(name, level)
         return self._ordered[name, level]
@@ -85,7 +85,7 @@ class Assignments:
 
     def wall_condition(self, name: str, moment: Moment, side: Side, point: Point) -> Rule | None:
         """The last condition on a side of the grid at a wall point, unless a later plain rule removed it."""
-        for rule in reversed(self.ordered(name, moment.level)):
+        for rule in reversed(self.unknowns[name].rules):
             if not self._certainly(rule, name, moment, point):
                 continue
             if isinstance(rule.body, Condition):
@@ -123,7 +123,7 @@ class Assignments:
         return self._holes[key]
 
     def _find_hole(self, name: str, moment: Moment, point: Point) -> Rule | None:
-        for rule in reversed(self.ordered(name, moment.level)):
+        for rule in reversed(self.unknowns[name].rules):
             if not self._certainly(rule, name, moment, point):
                 continue
             if isinstance(rule.body, Condition):
