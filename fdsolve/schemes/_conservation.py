@@ -34,7 +34,6 @@ from ._values import choose, least, most
 _STEEPNESS = 20.0
 """How fast corrections fade out with the jump between the two sides of a face, as a part of that between neighbours."""
 
-
 _LEAST_SHARE = 0.01
 """Densities, pressures and depths below this part of the greatest about a face are reconstructed with order 1."""
 
@@ -75,12 +74,13 @@ class Faces:
     def _make(self, face: Shift) -> State:
         schemes = {side: widest(self.reconstruction, self.state, self.axis, face, side) for side in (1, -1)}
         left, right = (self._side(schemes, face, side) for side in (1, -1))
-        found = self.flux.flux(self.law, self._conserved(left), self._conserved(right), self.number)
+        low, high = self._conserved(left), self._conserved(right)
+        found = self.flux.flux(self.law, low, high, self.number)
         reaches = [0 if scheme is None or scheme.order <= 2 else scheme.reach for scheme in schemes.values()]
         uniform = self.context.grid.space_axis(self.axis).uniform and not is_curved(self.state[0], self.axis)
         if min(reaches) < 2 or not uniform:
             return found
-        return self._corrected(found, left, right, face, min(reaches))
+        return self._corrected(found, low, high, left, face, min(reaches))
 
     def _side(self, schemes: Mapping[int, AbstractReconstruction | None], face: Shift, side: int) -> State:
         """The variables at a face seen from one side: from the other, where a wall leaves no point on it."""
@@ -108,25 +108,30 @@ class Faces:
             fine = ample if fine is None else fine & ample
         return fine
 
-    def _corrected(self, flux: State, left: State, right: State, face: Shift, reach: int) -> State:
+    def _corrected(self, flux: State, low: State, high: State, variables: State, face: Shift, reach: int) -> State:
         """The flux with its correction, which fades out at jumps: there it would only make waves.
 
-        On smooth fields the two sides of a face differ by less than neighbours do by a factor h⁴ and more.
+        On smooth fields the two sides of a face differ by less than neighbours do by a factor h⁴ and more. Each
+        quantity is judged by its own fluxes f ± αq, α the fastest wave: what hardly varies tells nothing of the rest.
         """
         weights, offsets = correction_weights(reach), [j - reach + HALF for j in range(2 * reach)]
-        values = [self.beside(face, offset) for offset in offsets]
-        share: Any = None
-        for n, (low, high) in enumerate(zip(left, right, strict=True)):
-            steps = [abs(b[n] - a[n]) for a, b in pairwise(values)]
-            spread = reduce(lambda a, b: a + b, [steps[k] + steps[-1 - k] for k in range(reach - 1)], steps[reach - 1])
-            small = float(jnp.finfo(spread.dtype).tiny) ** 0.4
-            part = 1 / (1 + (_STEEPNESS * (high - low) / (spread + small)) ** 2)
-            share = part if share is None else least(share, part)
-        if isinstance(self.law, AbstractPrimitiveLaw):
-            share = choose(self._sound(left, face, offsets), share, 0 * share)
         points = [self._point_flux(along(self.context, face, self.axis, offset)) for offset in offsets]
-        columns = zip(*points, strict=True)
-        return tuple(f + share * _paired(weights, column) for f, column in zip(flux, columns, strict=True))
+        fluxes = zip(*points, strict=True)
+        values = zip(*[self._conserved(self.beside(face, offset)) for offset in offsets], strict=True)
+        law, number = self.law, self.number
+        ends = law.flux(low, number), law.flux(high, number)
+        alpha = reduce(most, map(abs, (*law.speeds(low, number), *law.speeds(high, number))))
+        fine = self._sound(variables, face, offsets) if isinstance(law, AbstractPrimitiveLaw) else None
+        found = []
+        for f, own, state, *sides in zip(flux, fluxes, values, *ends, low, high, strict=True):
+            below, above, lower, upper = sides
+            spread = _variation(own) + alpha * _variation(state)
+            spread = spread + float(jnp.finfo(spread.dtype).tiny) ** 0.4
+            jumps = (above - below) / spread, alpha * (upper - lower) / spread
+            share = 1 / (1 + _STEEPNESS**2 * (jumps[0] ** 2 + jumps[1] ** 2))
+            share = share if fine is None else choose(fine, share, 0 * share)
+            found.append(f + share * _paired(weights, own))
+        return tuple(found)
 
     def _point_flux(self, point: Shift) -> State:
         return tuple(view.value(point) for view in self.points)
@@ -138,6 +143,13 @@ class Faces:
 
     def _conserved(self, variables: State) -> State:
         return self.law.to_conservative(variables) if isinstance(self.law, AbstractPrimitiveLaw) else variables
+
+
+def _variation(values: Sequence[Any]) -> Any:
+    """Σ |differences| of values along a line, summed from the outer pair inwards."""
+    steps = [abs(b - a) for a, b in pairwise(values)]
+    middle = len(steps) // 2
+    return reduce(lambda a, b: a + b, [steps[k] + steps[-1 - k] for k in range(middle)], steps[middle])
 
 
 def _paired(weights: Sequence[float], values: Sequence[Any]) -> Any:
