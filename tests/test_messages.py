@@ -1,9 +1,13 @@
 """The messages are those that users see: the same without the type checks that the test session installs."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import fdsolve as fd
 
 from . import (
     test_messages_arrays,
@@ -43,3 +47,17 @@ def test_the_messages_do_not_depend_on_type_checks() -> None:
         [sys.executable, "-W", "error", "-c", ALONE], cwd=root, env=environment, capture_output=True, text=True
     )
     assert (run.returncode, run.stdout.strip()) == (0, "all the same"), run.stderr[-2000:]
+
+
+def test_names_that_messages_and_docstrings_tell_exist() -> None:
+    unknown = []
+    for path in sorted(Path(fd.__file__).parent.rglob("*.py")):
+        for name in re.findall(r"\bfd((?:\.[A-Za-z_]\w*)+)", path.read_text()):
+            found: Any = fd
+            for part in name.split(".")[1:]:
+                if isinstance(found, type):  # a field of one of its instances
+                    break
+                found = getattr(found, part, None)
+            if found is None:
+                unknown.append(f"{path.name}: fd{name}")
+    assert not unknown

@@ -32,8 +32,8 @@ WAITING = 2
 class ZarrStream:
     """A Zarr store (format 3) that grows along one dimension, written by a thread of its own.
 
-    `append` hands saves over and returns; the store can be read at any time (`xarray.open_zarr`, `fd.open`) and shows
-    whole saves only: chunks are written first, then the metadata of all variables in one step. A process that is
+    `append` hands saves over and returns; the store can be read at any time (`xarray.open_zarr`, `fd.open_dataset`) and
+    shows whole saves only: chunks are written first, then the metadata of all variables in one step. A process that is
     killed leaves a readable store, without what was not flushed; what was flushed outlives a loss of power. A chunk
     that is not full yet is written anew each time the number of its saves has doubled, and at `flush`.
 

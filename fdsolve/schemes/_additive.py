@@ -238,7 +238,7 @@ def check_solver(stepper: Any) -> None:
     if solver is None:
         return
     name = type(stepper).__name__
-    wanted = f"{name}: solver= takes a solver such as fd.solvers.Tridiagonal(), or None to have one chosen"
+    wanted = f"{name}: solver= takes a solver such as fd.solvers.Banded(), or None to have one chosen"
     if isinstance(solver, type):
         raise DeclarationError(f"{wanted}; got the class {solver.__name__}, write it with parentheses.")
     try:

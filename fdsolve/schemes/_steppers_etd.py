@@ -60,7 +60,7 @@ class ETDRK4(AbstractStepper):
         if outline.not_periodic:
             raise PlanningError(
                 f"ETDRK4 diagonalises the linear part by the FFT, and {outline.not_periodic}. It wants uniform axes "
-                f"with periodic=True and rates at every point; take fd.Diffrax with a stiff solver otherwise."
+                f"with periodic=True and rates at every point; else take fd.schemes.ARK3() or another implicit stepper."
             )
         marked = [one for one in outline.rates if one.implicit]
         for one in marked:
