@@ -37,6 +37,7 @@ from ._scope import Scope as Scope
 from ._scope import Static as Static
 from ._scope import WholeArray as WholeArray
 from ._share import Shared as Shared
+from ._share import count_equations as count_equations
 from ._share import may_share as may_share
 from ._share import share as share
 from ._splice import Splice as Splice

@@ -19,14 +19,16 @@ from ...region import Box, Boxes
 from ...stencil import Operand, ProfileRead, StateRead, WholeRead
 from ._bundles import cut_for_bundles, split_for_bundles
 from ._cells import MAX_CELLS, Cell, Changed, Cutter, Term, merged, ordered, split_around
+from ._given import gift_name
 from ._joined import joined
 from ._linear import check_affine
 from ._older import without_copies
 from ._operands import Levels
+from ._products import product_name
 from ._program import LANES, At, Operation, Program, Unserved
 from ._rooms import Room, rooms_of
 from ._scalar import unsupported
-from ._terms import Terms, adjoint_names, product_name
+from ._terms import Terms, adjoint_names
 
 MOST_RULES = 400
 """Operations of a level; where there are more, its transpose has too many pieces, which takes long to find out."""
@@ -125,7 +127,8 @@ class _Transpose:
             for cell in cells:
                 made = terms.operations(array.name, cell, None if cell.added else start)
                 operations += [replace(one, adds=cell.added) for one in made]
-        products = [one for number in terms.shared for one in self._products(number, changed)]
+        products = [one for number in terms.products.read for one in self._products(number, changed)]
+        products += [one for written in terms.given.read for one in self._gifts(*written, changed)]
         of_level = [*completing, *products]
         free = [one for one in state if one.name not in _names_read(of_level)]
         whole = Box((0,) * len(self.axes), self.source.arrays[0].shape)
@@ -146,7 +149,8 @@ class _Transpose:
         arrays += [replace(one, name=f"{one.name} adjoint") for one in self.source.arrays
                    if f"{one.name} adjoint" in used]  # fmt: skip
         operations = [*terms.values.operations(), *operations]
-        arrays += [terms.like(number, product_name(number)) for number in terms.shared]
+        arrays += [terms.like(number, product_name(number)) for number in terms.products.read]
+        arrays += [terms.like(number, gift_name(number, place)) for number, place in terms.given.read]
         arrays += [one for one in self.source.arrays if one.name in terms.values.again]
         _check(operations)
         kept += [0] * (len(arrays) - len(kept))
@@ -178,9 +182,10 @@ class _Transpose:
         terms = {term for cell in cells for term in cell.terms}
         found = set()
         for term in terms:
-            name = self.source.operations[term.operation].array
-            if term.complete or name not in self.kept or (self.terms.shares(term) and changed[name]):
-                found.add(name)
+            shares = self.terms.shares(term)
+            for name in self.terms.written_by(term):
+                if term.complete or name not in self.kept or (shares and changed[name]):
+                    found.add(name)
         return found
 
     def _completed(self, one: Array, cell: Cell) -> list[Operation]:
@@ -246,10 +251,18 @@ class _Transpose:
         """The operations that compute the product which derivatives of an operation and of others share, where any
         acted."""
         one = self.source.array(self.source.operations[number].array)
-        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in self.terms.alike(number)], changed)
+        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in self.terms.products.alike(number)], changed)
         first = (replace(cell, terms=cell.terms[:1]) for cell in cells if cell.terms)
         found = merged(list(first), lambda term: term.complete)
         return [replace(self.terms.product(cell.terms[0]), box=cell.box) for cell in found]
+
+    def _gifts(self, first: int, place: int, changed: Changed) -> list[Operation]:
+        """The operations that write down what an operation, and those like it, give to an operand."""
+        one = self.source.array(self.source.operations[first].array)
+        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in self.terms.given.alike(first)], changed)
+        first_terms = [replace(cell, terms=cell.terms[:1]) for cell in cells if cell.terms]
+        found = merged(first_terms, lambda term: term.complete)
+        return [replace(self.terms.gift(cell.terms[0], place), box=cell.box) for cell in found]
 
     def _sums(self, changed: Changed, inner: Box) -> tuple[list[Sum], list[Operation]]:
         """The arrays in which cotangents of operands are added up, and the operations that do it; `inner` is where most

@@ -1,6 +1,7 @@
 """Scalar code: the jaxpr of a rule as LLVM instructions on one point's values."""
 
 from collections.abc import Callable, Sequence
+from math import frexp
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ _TYPES = {
     np.dtype(np.float32): F32, np.dtype(np.float64): F64,
 }  # fmt: skip
 FLAGS = ("contract", "nsz")
+_TWOS = 100
+"""Exponents of powers of two whose inverses are normal numbers of all precisions."""
 _INTRINSICS = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
     "ceil": "ceil", "abs": "fabs",
@@ -242,11 +245,29 @@ def _divide(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     """a / b; of whole numbers towards zero, −1 for b = 0 (as XLA does it: the processor would stop the process)."""
     a, b = given
     if _is_float(a):
-        return scalars.builder.fdiv(a, b, flags=FLAGS)
+        inverse = _exact_inverse(scalars, b)
+        return (
+            scalars.builder.fdiv(a, b, flags=FLAGS)
+            if inverse is None
+            else scalars.builder.fmul(a, inverse, flags=FLAGS)
+        )
     safe, is_zero, is_minus = _safe_divisor(scalars, b)
     builder = scalars.builder
     found = builder.select(is_minus, builder.neg(a), builder.sdiv(a, safe))
     return builder.select(is_zero, ir.Constant(a.type, -1), found)
+
+
+def _exact_inverse(scalars: Scalars, b: Any) -> Any:
+    """1 / b where that is known to be exact: of powers of two, and of a choice between them, by which the derivative
+    of a maximum divides; None elsewhere."""
+    if isinstance(b, ir.Constant) and isinstance(b.constant, float):
+        fraction, exponent = frexp(abs(b.constant))
+        return ir.Constant(b.type, 1.0 / b.constant) if fraction == 0.5 and abs(exponent) < _TWOS else None
+    if not isinstance(b, ir.SelectInstr):
+        return None
+    which, *cases = b.operands
+    inverses = [_exact_inverse(scalars, case) for case in cases]
+    return None if any(one is None for one in inverses) else scalars.builder.select(which, *inverses)
 
 
 def _remainder(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from itertools import count
-from math import prod
 from operator import add, and_, mul
 from types import MappingProxyType
 from typing import Any
@@ -16,9 +15,11 @@ import numpy as np
 from ...planning import Array
 from ...stencil import Operand, ProfileRead, Splice, StateRead, Traced, WholeRead, make_traced, may_share
 from ._cells import Cell, Term
+from ._given import Given, gift_name, is_zero
 from ._lanes import has_lanes
 from ._linear import with_named_constants, with_plain_times
 from ._operands import LEVELS, TIME_BEFORE, are_ragged, in_columns, stack_name
+from ._products import Products, product_name
 from ._program import Operation, Program, Unserved
 from ._slopes import Slope, split_by
 from ._values import Values
@@ -35,16 +36,12 @@ def adjoint_names(name: str, kept: int) -> tuple[str, ...]:
     return tuple(f"{name} adjoint {k}" for k in range(kept))
 
 
-def product_name(number: int) -> str:
-    """The array of the product that derivatives of an operation share."""
-    return f"product {number}"
-
-
 class Terms:
     """The terms of a program's transpose by its state and by the operands of the names `moving`.
 
     `axes` are those of the program's arrays ("" for one that is not the grid's). `beside`: the march goes on beside the
-    transpose. `shared` are the operations whose products are read, `left` the derivatives that the march leaves.
+    transpose. `given` and `products` tell what is written down for several derivatives, `left` are those that the march
+    leaves.
     """
 
     def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool):
@@ -55,7 +52,8 @@ class Terms:
         self.weights = Weights([_ready(op, op.rule, op.number) for op in program.operations], program.dtype)
         self.rules = self.weights.rules
         self.slopes: Sequence[Slope | None] = [self._slope(rule) for rule in self.rules]
-        self.shared: dict[int, None] = {}
+        self.given = Given(program, self.weights)
+        self.products = Products(program, self.weights, self.given)
         self.left: dict[tuple[int, int], Operation] = {}
 
     def readers(self, one: Array, lag: int) -> list[Term]:
@@ -63,9 +61,10 @@ class Terms:
         return [
             Term(p, k, read.offset)
             for p, rule in enumerate(self.rules)
+            if self.given.leads(p)
             for k, read in enumerate(rule.operands)
             if isinstance(read, StateRead) and read.field == one.name and -read.level == lag
-            if not _is_zero(self.weights.pull(rule, k))
+            if not is_zero(self.given.gift(p, read) or self.weights.pull(rule, k))
         ]
 
     def moved(self) -> Iterator[tuple[Operand, Term]]:
@@ -74,14 +73,14 @@ class Terms:
             slope = self.slopes[p]
             for k, operand in enumerate(rule.operands):
                 own = self._moves(operand) and not (slope is not None and operand == slope.number)
-                if own and not _is_zero(self.weights.pull(rule, k)):
+                if own and not is_zero(self.weights.pull(rule, k)):
                     yield operand, Term(p, k, self.here)
 
     def gives(self, number: int) -> bool:
         """Whether an operation depends on the state, or on an operand that moves."""
         rule = self.rules[number]
         moving = (k for k, one in enumerate(rule.operands) if isinstance(one, StateRead) or self._moves(one))
-        return any(not _is_zero(self.weights.pull(rule, k)) for k in moving)
+        return any(not is_zero(self.weights.pull(rule, k)) for k in moving)
 
     def is_timed(self, operand: Operand) -> bool:
         """Whether an operand changes along time, the first axis of such arrays."""
@@ -92,21 +91,32 @@ class Terms:
         number, read = term.operation, self._read_of(term)
         operation, rule = self.program.operations[number], self.rules[number]
         tested = operation.mask is not None or operation.predicate is not None
+        if self.given.gift(number, read) is not None:
+            return term.offset, self.given.by_operation[number].first, read
         about = term.offset, term.later, term.complete, operation.array, number if tested else None
         if self.is_left(term):
             return (*about, self._leave(number, term.operand))
         pull = self._pull_of(term, rule)
-        return (*about, isinstance(read, StateRead), self._alike[number], pull.key, pull.operands)
+        return (*about, isinstance(read, StateRead), self.products.first(number), pull.key, pull.operands)
 
     def shares(self, term: Term) -> bool:
         """Whether a term's derivative is that of a product which others share."""
-        return isinstance(self._read_of(term), StateRead) and self._alike[term.operation] is not None
+        return isinstance(self._read_of(term), StateRead) and self.products.first(term.operation) is not None
+
+    def written_by(self, term: Term) -> set[str]:
+        """The arrays whose cotangents a term is of."""
+        giving = self.given.by_operation.get(term.operation)
+        state = isinstance(self._read_of(term), StateRead)
+        numbers = (term.operation,) if giving is None or not state else giving.operations
+        return {self.program.operations[k].array for k in numbers}
 
     def can_vanish(self, term: Term) -> bool:
         """Whether a term is zero where all that it reads is: one that is made in some columns of a row alone."""
         operation, rule = self.program.operations[term.operation], self.rules[term.operation]
         if operation.mask is not None or operation.predicate is not None or term.later:
             return False
+        if self.given.gift(term.operation, self._read_of(term)) is not None:
+            return True
         slope = self.slope_of(term)
         rules = [rule] if slope is None else [one for one in (slope.rest, slope.slope) if one is not None]
         pulls = [self._pull_of(term, one) for one in rules if self._gives(term, one)]
@@ -164,9 +174,24 @@ class Terms:
         product, target = self.weights.product(self.rules[term.operation]), self._target(term, self.here)
         named = self._taken(product, self.here, operands, {TARGET: target})[1]
         closed = jex.ClosedJaxpr(product.jaxpr, list(product.consts))
-        name = product_name(self._first_alike(term.operation))
+        first = self.products.first(term.operation)
+        assert first is not None
         box = self.program.operations[term.operation].box
-        return Operation(name, box, make_traced(closed, tuple(named), self.program.dtype), None)
+        return Operation(product_name(first), box, make_traced(closed, tuple(named), self.program.dtype), None)
+
+    def gift(self, term: Term, place: int) -> Operation:
+        """The operation on no points yet that computes what a term's operations give to an operand of the first."""
+        giving = self.given.by_operation[term.operation]
+        pull = giving.pulls[self.rules[giving.first].operands[place]]
+        stands: dict[Operand, Operand] = {
+            target(k): self._target(replace(term, operation=number), self.here)
+            for k, number in enumerate(giving.operations)
+        }
+        named = self._taken(pull, self.here, {}, stands)[1]
+        closed = jex.ClosedJaxpr(pull.jaxpr, list(pull.consts))
+        box = self.program.operations[term.operation].box
+        made = make_traced(closed, tuple(named), self.program.dtype)
+        return Operation(gift_name(giving.first, place), box, made, None)
 
     def like(self, number: int, name: str) -> Array:
         """An array of the shape of what an operation writes, that lives within a level."""
@@ -203,7 +228,9 @@ class Terms:
     def _gives(self, term: Term, rule: Traced) -> bool:
         """Whether a rule depends on what a term is by."""
         read = self._read_of(term)
-        return read in rule.operands and not _is_zero(self.weights.pull(rule, rule.operands.index(read)))
+        if (gift := self.given.gift(term.operation, read)) is not None:
+            return not is_zero(gift)
+        return read in rule.operands and not is_zero(self.weights.pull(rule, rule.operands.index(read)))
 
     def _summed(
         self,
@@ -268,9 +295,13 @@ class Terms:
         """What the terms of a group have in common; None for a term that is taken by itself."""
         operation, rule = self.program.operations[term.operation], self.rules[term.operation]
         tested = operation.mask is not None or operation.predicate is not None or term.later or term.columns
-        if rule.affine or tested or not may_share(rule) or self.is_left(term) or self.shares(term):
+        written = self.shares(term) or self.given.gift(term.operation, self._read_of(term)) is not None
+        if rule.affine or tested or not may_share(rule) or self.is_left(term) or written:
             return None
-        return term.offset, self._read_of(term), frozenset(rule.operands)
+        read = self._read_of(term)
+        return (
+            None if self.given.gift(term.operation, read) is not None else (term.offset, read, frozenset(rule.operands))
+        )
 
     def _pulled_together(self, terms: Sequence[Term], operands: dict[Operand, Any], pull: Traced) -> Part:
         """What the terms of a group give, by the sum of their derivatives."""
@@ -284,7 +315,11 @@ class Terms:
     ) -> tuple[Callable[..., Any], list[Operand], Operand | None]:
         """A derivative times a cotangent at the entry `back` from here, as `_taken` has it; and the operand by which
         it is multiplied, where all else is the same everywhere."""
-        number, target = term.operation, self._target(term, back)
+        number, target, read = term.operation, self._target(term, back), self._read_of(term)
+        if self.given.gift(number, read) is not None:
+            gift = StateRead(self.given.reading(number, read), 0, back)
+            operands[gift] = self.program.dtype
+            return lambda made, value: value, [gift], None
         if self.is_left(term):
             left = self._leave(number, term.operand)
             operands |= {target: self.program.dtype, left: self.program.dtype}
@@ -292,8 +327,9 @@ class Terms:
         pull = self._pull_of(term, rule)
         stands: dict[Operand, Operand] = {TARGET: target}
         if PRODUCT in pull.operands:
-            first = self._first_alike(number)
-            self.shared[first] = None
+            first = self.products.first(number)
+            assert first is not None
+            self.products.read[first] = None
             stands[PRODUCT] = StateRead(product_name(first), 0, back)
         weigh, named = self._taken(pull, back, operands, stands)
         given = [stands[one] for one in pull.operands if one in stands]
@@ -323,38 +359,6 @@ class Terms:
         if rule is self.rules[term.operation] and self.shares(term):
             return self.weights.shared(rule, term.operand)
         return self.weights.pull(rule, rule.operands.index(read))
-
-    @cached_property
-    def _alike(self) -> list[int | None]:
-        """For each operation the first one whose derivatives share the same product; None where they do not do much of
-        their array: what is done beside walls alone is not worth one of its own."""
-        groups: dict[tuple[str, Hashable], list[int]] = {}
-        for number, (operation, rule) in enumerate(zip(self.program.operations, self.rules, strict=True)):
-            for place, read in enumerate(rule.operands):
-                if isinstance(read, StateRead):
-                    self.weights.pull(rule, place)
-            if self.weights.has_product(rule):
-                product = self.weights.product(rule)
-                now = any(isinstance(one, StateRead) and one.level == 0 for one in rule.operands)
-                apart = number if now else None  # products of those that read each other would go round in a circle
-                groups.setdefault((operation.array, (product.key, product.operands, apart)), []).append(number)
-        found: list[int | None] = [None] * len(self.rules)
-        for (array, _), numbers in groups.items():
-            size = sum(self.program.operations[k].box.size for k in numbers)
-            if 4 * size >= prod(self.program.array(array).shape):
-                for k in numbers:
-                    found[k] = numbers[0]
-        return found
-
-    def _first_alike(self, number: int) -> int:
-        """The first operation that shares the product of one."""
-        first = self._alike[number]
-        assert first is not None
-        return first
-
-    def alike(self, number: int) -> list[int]:
-        """The operations whose derivatives share the product of one."""
-        return [k for k, first in enumerate(self._alike) if first == number]
 
     def _leave(self, number: int, place: int) -> ProfileRead:
         """The derivative of an operation by an operand, which the march leaves: in an array for all operations on parts
@@ -413,8 +417,3 @@ def _where(held: Any, value: Any) -> Any:
 
 def _elsewhere(held: Any, value: Any) -> Any:
     return jnp.where(held, jnp.zeros_like(value), value)
-
-
-def _is_zero(pull: Traced) -> bool:
-    (result,) = pull.jaxpr.outvars
-    return isinstance(result, jex.Literal) and not np.any(result.val)
