@@ -125,8 +125,7 @@ class Faces:
         found = []
         for f, own, state, *sides in zip(flux, fluxes, values, *ends, low, high, strict=True):
             below, above, lower, upper = sides
-            spread = _variation(own) + alpha * _variation(state)
-            spread = spread + float(jnp.finfo(spread.dtype).tiny) ** 0.4
+            spread = _spread(own) + alpha * _spread(state) + float(jnp.finfo(f.dtype).tiny) ** 0.4
             jumps = (above - below) / spread, alpha * (upper - lower) / spread
             share = 1 / (1 + _STEEPNESS**2 * (jumps[0] ** 2 + jumps[1] ** 2))
             share = share if fine is None else choose(fine, share, 0 * share)
@@ -145,11 +144,13 @@ class Faces:
         return self.law.to_conservative(variables) if isinstance(self.law, AbstractPrimitiveLaw) else variables
 
 
-def _variation(values: Sequence[Any]) -> Any:
-    """Σ |differences| of values along a line, summed from the outer pair inwards."""
-    steps = [abs(b - a) for a, b in pairwise(values)]
-    middle = len(steps) // 2
-    return reduce(lambda a, b: a + b, [steps[k] + steps[-1 - k] for k in range(middle)], steps[middle])
+def _spread(values: Sequence[Any]) -> Any:
+    """Σ |differences| of values along a line, summed from the outer pair inwards, and what is rounding alone: what is
+    divided by less would have a derivative that is none."""
+    steps, middle = [abs(b - a) for a, b in pairwise(values)], len(values) // 2
+    found = reduce(lambda a, b: a + b, [steps[k] + steps[-1 - k] for k in range(middle - 1)], steps[middle - 1])
+    size = abs(values[middle - 1]) + abs(values[middle])
+    return found + float(jnp.finfo(found.dtype).eps) ** 0.5 * size
 
 
 def _paired(weights: Sequence[float], values: Sequence[Any]) -> Any:

@@ -97,27 +97,31 @@ class ScalarLaw(AbstractRoeLaw):
         return (self.functions[axis](state[0]),)
 
     def speeds(self, state: State, axis: int) -> tuple[Any, Any]:
-        speed = self._slope(state[0], axis)
+        speed = self.slope(state[0], axis)
         return speed, speed
 
     def bounds(self, left: State, right: State, axis: int) -> tuple[Any, Any]:
-        speeds = [self._slope(left[0], axis), self._secant(left, right, axis), self._slope(right[0], axis)]
+        speeds = [self.slope(left[0], axis), self._secant(left, right, axis), self.slope(right[0], axis)]
         return (
             least(least(speeds[0], speeds[1]), speeds[2]),
             most(most(speeds[0], speeds[1]), speeds[2]),
         )
 
     def waves(self, left: State, right: State, axis: int) -> tuple[Wave, ...]:
-        ends = self._slope(left[0], axis), self._slope(right[0], axis)
+        ends = self.slope(left[0], axis), self.slope(right[0], axis)
         return (Wave(self._secant(left, right, axis), (right[0] - left[0],), *ends),)
 
-    def _slope(self, value: Any, axis: int) -> Any:
+    def slope(self, value: Any, axis: int) -> Any:
+        """f′ at a value."""
         return jax.jvp(self.functions[axis], (value,), (jnp.ones_like(value),))[1]
 
     def _secant(self, left: State, right: State, axis: int) -> Any:
-        jump = right[0] - left[0]
-        rise = self.flux(right, axis)[0] - self.flux(left, axis)[0]
-        return choose(jump == 0, self._slope(left[0], axis), safe_divide(rise, jump))
+        """(f(r) − f(l))/(r − l); of what differs so little that rounding would be more than the square of that, the
+        slope between both."""
+        (low,), (high,) = left, right
+        jump, rise = high - low, self.flux(right, axis)[0] - self.flux(left, axis)[0]
+        near = abs(jump) <= float(jnp.finfo(jump.dtype).eps) ** (1 / 3) * (abs(low) + abs(high))
+        return choose(near, self.slope(0.5 * (low + high), axis), safe_divide(rise, jump))
 
 
 def scalar_law(flux: Any, space: tuple[str, ...]) -> ScalarLaw | None:

@@ -147,11 +147,15 @@ class Godunov(AbstractRiemannFlux):
         lower, upper = least(low, high), most(low, high)
         values = [law.flux(state, axis)[0] for state in (left, right)]
         floor, top = least(*values), most(*values)
+        steady: Any = True
         for point in self.critical:
+            steady = steady & ~((lower < point) & (point < upper))
             inside = jnp.clip(jnp.asarray(point, low.dtype), lower, upper)
             value = law.flux((inside,), axis)[0]
             floor, top = least(floor, value), most(top, value)
-        return (choose(low <= high, floor, top),)
+        # Where f′ has one sign between both, f is that of one of them: so is its derivative, of equal states too.
+        one_way = choose(law.slope(0.5 * (low + high), axis) >= 0, *values)
+        return (choose(steady, one_way, choose(low <= high, floor, top)),)
 
 
 def _bounds(law: Any, left: State, right: State, axis: int) -> tuple[Any, Any]:

@@ -46,7 +46,7 @@ class WENO5JS(AbstractReconstruction):
 
     def face(self, values: Sequence[Any], averages: bool) -> Any:
         return _face(
-            values, averages, lambda ideal, betas: [d / (self.epsilon + b) ** 2 for d, b in _pairs(ideal, betas)]
+            values, averages, lambda ideal, betas, _: [d / (self.epsilon + b) ** 2 for d, b in _pairs(ideal, betas)]
         )
 
 
@@ -123,7 +123,8 @@ WENO5 = WENO5Z
 WENO7 = WENO7Z
 """The scheme of order 7."""
 
-Weigh = Callable[[Sequence[float], Sequence[Any]], list[Any]]
+Weigh = Callable[[Sequence[float], Sequence[Any], Any], list[Any]]
+"""The weights of sub-stencils, of the ideal ones, the indicators and the value in the middle."""
 
 
 def _pairs(ideal: Sequence[float], betas: Sequence[Any]) -> list[tuple[float, Any]]:
@@ -133,9 +134,12 @@ def _pairs(ideal: Sequence[float], betas: Sequence[Any]) -> list[tuple[float, An
 def _weigh_z(differences: tuple[float, ...]) -> Weigh:
     """ω ∝ d(1 + (τ/(β + ε))²), τ a difference of the indicators of higher order than they are."""
 
-    def weigh(ideal: Sequence[float], betas: Sequence[Any]) -> list[Any]:
-        # The second term keeps the quotient and its derivative finite on constant fields, in single precision too.
-        small = _RELATIVE * reduce(lambda a, b: a + b, betas) + float(jnp.finfo(betas[0].dtype).tiny) ** 0.4
+    def weigh(ideal: Sequence[float], betas: Sequence[Any], value: Any) -> list[Any]:
+        # The second term keeps the quotient and its derivative finite on fields of zeros, in single precision too; the
+        # third on other constant ones, which differ by roundings: weights by these would have derivatives of 1/ε.
+        kind = jnp.finfo(betas[0].dtype)
+        small = _RELATIVE * reduce(lambda a, b: a + b, betas) + float(kind.tiny) ** 0.4
+        small = small + float(kind.eps) ** 1.5 * value**2
         tau = abs(reduce(lambda a, b: a + b, [c * b for c, b in _pairs(differences, betas) if c]))
         return [d * (1 + (tau / (b + small)) ** 2) for d, b in _pairs(ideal, betas)]
 
@@ -144,15 +148,17 @@ def _weigh_z(differences: tuple[float, ...]) -> Weigh:
 
 def _face(values: Sequence[Any], averages: bool, weigh: Weigh) -> Any:
     reach = (len(values) + 1) // 2
-    table = stencils(reach, averages)
-    parts = [values[k : k + reach] for k in range(reach)]
+    table, middle = stencils(reach, averages), values[reach - 1]
+    # Weights sum up to 1. What differs from the middle keeps derivatives of shares from cancelling each other.
+    about = [value - middle for value in values]
+    parts = [about[k : k + reach] for k in range(reach)]
     betas = [
         reduce(lambda a, b: a + b, [factor * _total(row, part) ** 2 for factor, row in squares])
         for squares, part in zip(table.squares, parts, strict=True)
     ]
-    shares = weigh(table.ideal, betas)
+    shares = weigh(table.ideal, betas, middle)
     faces = [weighted(row, part) for row, part in zip(table.faces, parts, strict=True)]
-    return weighted(shares, faces) / reduce(lambda a, b: a + b, shares)
+    return middle + weighted(shares, faces) / reduce(lambda a, b: a + b, shares)
 
 
 def _total(row: Sequence[float], part: Sequence[Any]) -> Any:

@@ -1,5 +1,6 @@
 """Conservation laws on random input: what must hold to rounding, positivity, orders at points, wrong uses."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -306,3 +307,15 @@ def test_acoustics_with_limited_invariants_is_no_worse_than_clawpack():
     right[0] = left[0] = start
     final = fd.solve([right, left], save=fd.final()).final
     assert np.abs(np.asarray(final["right"] + final["left"]) / 2 - start).mean() <= 0.001981
+
+
+@pytest.mark.parametrize("value", [-0.8, 0.0, 0.6])
+def test_the_derivative_of_godunovs_flux_between_equal_states_is_upwind(value):
+    """It is f of the state that waves come from, on either side: no kink, of which the mean would be taken."""
+    axis = fd.Axis(0.0, 1.0, num=6, cells=True, periodic=True)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.02, num=2), x=axis))
+    u[...] = fd.rate(lambda u: conservation(lambda v: v**2 / 2, u, flux=Godunov((0.0,)), reconstruction=Upwind(1)))
+    u[0] = lambda start: start[...]
+    found = jax.jacrev(lambda a: fd.solve(u, start=a, stepper=Euler(), save=fd.final())["u"][0])(np.full(6, value))
+    upwind = np.eye(6) - np.roll(np.eye(6), -1 if value > 0 else 1, axis=1)
+    np.testing.assert_allclose(found, np.eye(6) - 0.02 * 6 * abs(value) * upwind, rtol=0, atol=1e-14)

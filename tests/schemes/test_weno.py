@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.schemes import RK4, TVD, WENO3Z, WENO5, WENO5JS, WENO7Z, Upwind, convection
+from fdsolve.schemes import (
+    RK4,
+    SSPRK3,
+    TVD,
+    WENO3Z,
+    WENO5,
+    WENO5JS,
+    WENO7Z,
+    Upwind,
+    conservation,
+    convection,
+)
 from fdsolve.schemes._polynomials import correction_weights, face_weights, stencils
 
 ALL = [Upwind(1), Upwind(3), Upwind(5), TVD(), WENO3Z(), WENO5(), WENO5JS(), WENO7Z()]
@@ -98,3 +109,25 @@ def test_stretched_axes_take_positions_and_refuse_weno():
     d[5:-5] = lambda u: convection(1.0, u, scheme=WENO5())
     with pytest.raises(fd.PlanningError, match=r"WENO5Z.* is for uniform axes, and `x` is stretched"):
         fd.plan([u, d])
+
+
+@pytest.mark.parametrize("scheme", [WENO3Z(), WENO5(), WENO7Z()], ids=repr)
+def test_derivatives_of_what_is_constant_but_for_rounding_are_those_of_constants(scheme):
+    """Weights by roundings have derivatives of one over a rounding, of which nothing is left but noise that grows."""
+    axis = fd.Axis(0.0, 1.0, num=12, cells=True, periodic=True)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.04, num=3), x=axis))
+    u[...] = fd.rate(lambda u: conservation(lambda v: v**3 / 3, u, reconstruction=scheme))
+    u[0] = lambda start: start[...]
+    random = np.random.default_rng(5)
+    along, weights = random.normal(size=12), random.normal(size=12)
+
+    def final(start):
+        return fd.solve(u, start=start, stepper=SSPRK3(), save=fd.final(), kernel="slices")["u"][0]
+
+    def pushed_and_pulled(start):
+        pushed = jnp.vdot(jax.jvp(final, (start,), (along,))[1], weights)
+        return jnp.stack([pushed, jnp.vdot(jax.vjp(final, start)[1](weights)[0], along)])
+
+    noise = 1.5 + np.finfo(float).eps * random.integers(-2, 3, size=12)
+    found, constant = map(jax.jit(pushed_and_pulled), (noise, np.full(12, 1.5)))
+    np.testing.assert_allclose(found, constant, rtol=1e-9)
