@@ -135,6 +135,22 @@ def test_functions_of_reals(dtype: Any) -> None:
         assert np.all(same | near), f"{name} of {[one[~(same | near)][:3] for one in inputs]}"
 
 
+@pytest.mark.parametrize("dtype, wide", [(np.float32, 104.0), (np.float64, 746.0)])
+def test_exp_and_tanh_are_off_by_few_units_in_the_last_place(dtype: Any, wide: float) -> None:
+    random = np.random.default_rng(6)
+    small = random.normal(size=4000) * 10.0 ** random.uniform(-12, 1, 4000)
+    values = np.concatenate([random.uniform(-wide, wide, 4000), small]).astype(dtype)
+    for name, most in (("exp", 2.0), ("tanh", 3.0)):
+        found = generated({name: (lambda a, name=name: getattr(jnp, name)(a), [values])})[name]
+        with np.errstate(over="ignore", under="ignore"):
+            wanted = getattr(np, name)(values.astype(np.longdouble))
+            rounded = wanted.astype(dtype)
+        usual = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(dtype).tiny)
+        off = np.abs(found[usual] - wanted[usual]) / np.spacing(np.abs(rounded[usual]))
+        assert off.max() <= most, f"{name} of {values[usual][off.argmax()]}: {off.max()}"
+        np.testing.assert_array_equal(flushed(found[~usual]), flushed(rounded[~usual]))
+
+
 def test_every_primitive_is_tried() -> None:
     real, whole = reals(np.float64)[:1], integers(np.int32)[:1]
     tried = [jaxpr_of(f, [real, real]) for f in (*EXACT.values(), *REAL.values(), *(f for f, _ in JUDGED.values()))]

@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from ...stencil import ALL_CALLS, SAME, follow, inner_of, literal_key, value_key, why_not_pointwise
+from ._elementary import FLAGS, exponential, hyperbolic_tangent
 
 BOOL, I32, I64, F32, F64 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
 
@@ -16,15 +17,14 @@ _TYPES = {
     np.dtype(bool): BOOL, np.dtype(np.int32): I32, np.dtype(np.int64): I64,
     np.dtype(np.float32): F32, np.dtype(np.float64): F64,
 }  # fmt: skip
-FLAGS = ("contract", "nsz")
 _TWOS = 100
 """Exponents of powers of two whose inverses are normal numbers of all precisions."""
 _INTRINSICS = {
-    "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
+    "sqrt": "sqrt", "log": "log", "sin": "sin", "cos": "cos", "exp2": "exp2", "floor": "floor",
     "ceil": "ceil", "abs": "fabs",
 }  # fmt: skip
 _LIBRARY = {
-    "tan": "tan", "tanh": "tanh", "sinh": "sinh", "cosh": "cosh", "asin": "asin", "acos": "acos", "atan": "atan",
+    "tan": "tan", "sinh": "sinh", "cosh": "cosh", "asin": "asin", "acos": "acos", "atan": "atan",
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "expm1": "expm1", "log1p": "log1p", "cbrt": "cbrt",
     "erf": "erf", "erfc": "erfc", "atan2": "atan2", "rem": "fmod",
 }  # fmt: skip
@@ -302,7 +302,7 @@ def _inverse_root(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
 def _logistic(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
     builder, (a,) = scalars.builder, given
     one = ir.Constant(a.type, 1.0)
-    return builder.fdiv(one, builder.fadd(one, scalars.intrinsic("exp", builder.fneg(a)), flags=FLAGS), flags=FLAGS)
+    return builder.fdiv(one, builder.fadd(one, exponential(builder, builder.fneg(a)), flags=FLAGS), flags=FLAGS)
 
 
 def _clamp(scalars: Scalars, eqn: Any, given: list[Any]) -> Any:
@@ -351,6 +351,8 @@ _RULES: dict[str, Emit] = {
     **{name: _compare(sign) for name, sign in _COMPARISONS.items()},
     **{name: _by_library(function) for name, function in _LIBRARY.items()},
     **{name: _by_intrinsic(function) for name, function in _INTRINSICS.items()},
+    "exp": lambda scalars, eqn, given: exponential(scalars.builder, *given),
+    "tanh": lambda scalars, eqn, given: hyperbolic_tangent(scalars.builder, *given),
     "abs": _absolute,
     "rem": _remainder,
     "pow": _power,
