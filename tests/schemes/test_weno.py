@@ -8,12 +8,12 @@ import pytest
 import fdsolve as fd
 from fdsolve.schemes import (
     RK4,
-    SSPRK3,
     TVD,
     WENO3Z,
     WENO5,
     WENO5JS,
     WENO7Z,
+    Euler,
     Upwind,
     conservation,
     convection,
@@ -115,14 +115,14 @@ def test_stretched_axes_take_positions_and_refuse_weno():
 def test_derivatives_of_what_is_constant_but_for_rounding_are_those_of_constants(scheme):
     """Weights by roundings have derivatives of one over a rounding, of which nothing is left but noise that grows."""
     axis = fd.Axis(0.0, 1.0, num=12, cells=True, periodic=True)
-    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.04, num=3), x=axis))
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.02, num=2), x=axis))
     u[...] = fd.rate(lambda u: conservation(lambda v: v**3 / 3, u, reconstruction=scheme))
     u[0] = lambda start: start[...]
     random = np.random.default_rng(5)
     along, weights = random.normal(size=12), random.normal(size=12)
 
     def final(start):
-        return fd.solve(u, start=start, stepper=SSPRK3(), save=fd.final(), kernel="slices")["u"][0]
+        return fd.solve(u, start=start, stepper=Euler(), save=fd.final(), kernel="slices")["u"][0]
 
     def pushed_and_pulled(start):
         pushed = jnp.vdot(jax.jvp(final, (start,), (along,))[1], weights)
