@@ -55,8 +55,9 @@ class Stretcher(Protocol):
 
 
 AS_KEYWORD = "Pass it to `solve` as a keyword"
-_JITTED = type(jax.jit(lambda: None))
 """What to do about a name that a rule asks for and that is not known."""
+_JITTED = type(jax.jit(lambda: None))
+"""The class of what `jax.jit` returns."""
 
 
 @dataclass(frozen=True)

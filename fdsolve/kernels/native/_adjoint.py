@@ -250,19 +250,20 @@ class _Transpose:
     def _products(self, number: int, changed: Changed) -> list[Operation]:
         """The operations that compute the product which derivatives of an operation and of others share, where any
         acted."""
-        one = self.source.array(self.source.operations[number].array)
-        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in self.terms.products.alike(number)], changed)
-        first = (replace(cell, terms=cell.terms[:1]) for cell in cells if cell.terms)
-        found = merged(list(first), lambda term: term.complete)
-        return [replace(self.terms.product(cell.terms[0]), box=cell.box) for cell in found]
+        cells = self._written(number, self.terms.products.alike(number), changed)
+        return [replace(self.terms.product(cell.terms[0]), box=cell.box) for cell in cells]
 
     def _gifts(self, first: int, place: int, changed: Changed) -> list[Operation]:
         """The operations that write down what an operation, and those like it, give to an operand."""
+        cells = self._written(first, self.terms.given.alike(first), changed)
+        return [replace(self.terms.gift(cell.terms[0], place), box=cell.box) for cell in cells]
+
+    def _written(self, first: int, alike: Sequence[int], changed: Changed) -> list[Cell]:
+        """Where operations that are alike act, in the cells of the first one's array; each with one term."""
         one = self.source.array(self.source.operations[first].array)
-        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in self.terms.given.alike(first)], changed)
-        first_terms = [replace(cell, terms=cell.terms[:1]) for cell in cells if cell.terms]
-        found = merged(first_terms, lambda term: term.complete)
-        return [replace(self.terms.gift(cell.terms[0], place), box=cell.box) for cell in found]
+        cells = self.cutter.cells(one, [Term(k, 0, self.here) for k in alike], changed)
+        single = [replace(cell, terms=cell.terms[:1]) for cell in cells if cell.terms]
+        return merged(single, lambda term: term.complete)
 
     def _sums(self, changed: Changed, inner: Box) -> tuple[list[Sum], list[Operation]]:
         """The arrays in which cotangents of operands are added up, and the operations that do it; `inner` is where most
