@@ -46,6 +46,11 @@ SHAPES = {
         "The parameter `k` has shape (4,) along (t), and the grid has (5,) points there. Give it that shape.",
         ruled(lambda u, k: u["t-1"] * k[...], k=fd.along(np.ones(4), "t")),
     ),
+    "of a labelled parameter on faces": unplanned(
+        "The parameter `k` has shape (7,) along (x), and the grid has (6,) points there. Give it that shape, or say "
+        'that it lies on faces: fd.along(array, "x", at=dict(x="face")).',
+        ruled(lambda u, k: u["t-1"] * k[...], k=fd.along(np.ones(7), "x"), grid=nodes(cells=True)),
+    ),
     "of a labelled default": unplanned(
         "Rule `with_default` on u[...]: the default of `k` is a labelled array, and a default is taken as it is. "
         "Pass it to `solve` as a keyword: k=...",

@@ -176,6 +176,17 @@ def check_covers(name: str, axes: tuple[str, ...], shape: tuple[int, ...], grid:
     if tuple(shape) != wanted:
         raise PlanningError(
             f"The {name} has shape {tuple(shape)} along ({', '.join(axes)}), and the grid has {wanted} points there. "
-            f"Give it "
-            f"that shape."
+            f"Give it that shape{_or_faces(axes, tuple(shape), wanted, layout)}."
         )
+
+
+def _or_faces(axes: tuple[str, ...], shape: tuple[int, ...], points: tuple[int, ...], layout: Layout) -> str:
+    """The words that put an array on faces, where it has as many entries as there are of these."""
+    moved = [axis for axis, size, number in zip(axes, shape, points, strict=True) if size != number]
+    if not set(moved) <= set(layout.space) - layout.faces:
+        return ""
+    there = Layout(layout.grid, layout.faces | set(moved))
+    if shape != tuple(dict(zip(there.names, there.shape, strict=True))[axis] for axis in axes):
+        return ""
+    labels, places = ", ".join(f'"{axis}"' for axis in axes), ", ".join(f'{axis}="face"' for axis in moved)
+    return f", or say that it lies on faces: fd.along(array, {labels}, at=dict({places}))"
