@@ -1,6 +1,7 @@
 """Pieces: one traced rule on one box, the unit that schedules order and kernels run."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.core import Tracer
 
 from ..errors import DeclarationError, PlanningError
 from ..field import AbstractCondition, Along, Assignment, Interpolate, Rate, Whole, bare
@@ -265,12 +267,12 @@ class RuleBook:
         keys = []
         for axis, sign in zip(layout.space, self.signs[name], strict=True):
             check_sign(sign, axis, name, what)
-            owner, face = layout.grid.space_axis(axis), axis in layout.faces
-            index, share = place_window(
-                owner, face, region.coordinates[axis], region.interpolation, scope.real, sign, read=False
-            )
+            owner, face, at = layout.grid.space_axis(axis), axis in layout.faces, region.coordinates[axis]
+            # Under jit, weights of known places are numbers: a hundred sources would make a program of weights else.
+            with nullcontext() if isinstance(at, Tracer) else jax.ensure_compile_time_eval():
+                index, share = place_window(owner, face, at, region.interpolation, scope.real, sign, read=False)
+                spread = jnp.zeros(owner.size(face), scope.real).at[index].add(share)
             keys.append((axis, f"place {name} {number} {axis}"))
-            spread = jnp.zeros(owner.size(face), scope.real).at[index].add(share)
             store.add_array(keys[-1][1], (axis,), layout.faces & {axis}, spread)
 
         def scale(reader: Reader) -> Any:

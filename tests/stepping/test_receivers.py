@@ -133,6 +133,19 @@ def test_a_source_at_a_traced_place_is_that_at_a_known_one(interpolation):
     np.testing.assert_allclose(slope, (spread(0.43 + 1e-6) - spread(0.43 - 1e-6)) / 2e-6, atol=1e-6)
 
 
+def test_weights_of_known_places_are_no_part_of_a_program():
+    def run(strength):
+        u = problem(num_t=3)
+        for k, place in enumerate((0.2, 0.43, 0.77)):
+            u[fd.point(x=place, y=0.9, interpolation="sinc")] += strength[k]
+        return fd.solve(u, c=0.0, save=fd.final(), kernel="slices").final["u"]
+
+    strength = jnp.asarray([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(jax.jit(run)(strength), run(strength), rtol=1e-12, atol=1e-14)
+    text = jax.jit(run).lower(strength).as_text()
+    assert "scatter" not in text and text.count("stablehlo.divide") == 0
+
+
 def test_rates_segments_and_irregular_saves():
     """Every path of the march records: unrolled arrays, a change of rules on the way, flagged saves."""
     grid = fd.Grid(t=fd.Time(0.0, 0.6, num=61), x=fd.Axis(0.0, 1.0, 2**14, periodic=True))
