@@ -221,7 +221,14 @@ PLACES = {
         "`x` and time on a region around its path.",
         add(fd.point(x=abs)),
     ),
-    "a string": undeclared("u[point(x=a)]: a coordinate of `fd.point` is one number, got x='a'.", add(fd.point(x="a"))),
+    "an array": undeclared(
+        "u[point(x=array (9,))]: a coordinate of `fd.point` is one number, got x=9 of them. For several places write "
+        "several points.",
+        add(fd.point(x=np.linspace(0, 1, 9))),
+    ),
+    "a string": undeclared(
+        "u[point(x=\"a\")]: a coordinate of `fd.point` is one number, got x='a'.", add(fd.point(x="a"))
+    ),
     "combined": undeclared(f"([point(x=0.5)] & [1:]){COMBINED}", lambda: fd.point(x=0.5) & fd.region[1:]),
     "a condition": undeclared(
         "u[point(x=0.5)]: `+=` adds a value or a rate; assign a boundary condition with `=`.",

@@ -147,9 +147,12 @@ def check_coordinate(axis: str, value: Any, what: str) -> None:
     if isinstance(value, Tracer):
         return
     if isinstance(value, str | bool) or np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.number):
-        moves = callable(value)
-        remedy = f" A source that moves is a rule of `{axis}` and time on a region around its path." if moves else ""
-        shown = "a function" if moves else repr(value)
+        shown, remedy = repr(value), ""
+        if callable(value):
+            shown = "a function"
+            remedy = f" A source that moves is a rule of `{axis}` and time on a region around its path."
+        elif np.ndim(value):
+            shown, remedy = f"{np.size(value)} of them", " For several places write several points."
         raise DeclarationError(f"{what}: a coordinate of `fd.point` is one number, got {axis}={shown}.{remedy}")
 
 

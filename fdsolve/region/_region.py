@@ -247,7 +247,7 @@ class Place(AbstractRegion):
         return Terms(layout, (Term(np.ones(layout.num_levels, bool), Points.of_box(box)),))
 
     def __repr__(self) -> str:
-        shown = {name: "traced" if isinstance(v, Tracer) else v for name, v in self.coordinates.items()}
+        shown = {name: "traced" if isinstance(v, Tracer) else show_key(v) for name, v in self.coordinates.items()}
         return "[point(" + ", ".join(f"{name}={value}" for name, value in shown.items()) + ")]"
 
 
