@@ -300,7 +300,8 @@ class Stream:
             )
         given = {}
         for name, known in self._inputs.items():
-            given[name] = jnp.asarray(self._declared.units.detach(name, data[name], "step")).astype(known.dtype)
+            array = jnp.asarray(self._declared.units.detach(name, data[name], "step"))
+            given[name] = array if array.dtype == known.dtype else array.astype(known.dtype)  # keys have no `astype`
             if given[name].shape != known.shape:
                 raise DeclarationError(f"step: the input `{name}` has shape {known.shape}, got {given[name].shape}.")
         return form, given

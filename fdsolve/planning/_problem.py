@@ -4,7 +4,7 @@ import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -140,9 +140,14 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
             f"The parameter `{name}` is no number and no array, got {type(value).__name__}.{_option_meant(name)}"
         ) from None
     space_shape = Layout(grid).space_shape
-    if shape and shape == space_shape:
+    if shape and shape == space_shape and not are_keys(value):
         return _labelled(name, grid.space, frozenset(), value, grid, real, store)
     return _whole(name, value, real, store)
+
+
+def are_keys(value: Any) -> TypeGuard[jax.Array]:
+    """Whether an array is one of random keys, of `jax.random.key`."""
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def _option_meant(name: str) -> str:
@@ -165,14 +170,15 @@ def _dataarray_layout(source: xr.DataArray, grid: Any, what: str) -> Layout:
 
 
 def _whole(name: str, value: Any, real: np.dtype, store: Store) -> WholeArray:
+    keys = jax.random.key_impl(value) if are_keys(value) else None
     try:
-        array = to_precision(value, real)
+        array = to_precision(value if keys is None else jax.random.key_data(value), real)
     except (TypeError, ValueError):
         raise DeclarationError(
             f"The parameter `{name}` is no number and no array, got {type(value).__name__}.{_option_meant(name)}"
         ) from None
     store.wholes[f"parameter {name}"] = array
-    return WholeArray(array.shape, array.dtype)
+    return WholeArray(array.shape, array.dtype, keys)
 
 
 def _labelled(

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from ..field import Field
 from ..files import GROWS, RUN
 from ..grid import Axis, Grid
-from ..planning import Cut, Plan, Reduction, Showing, Shown
+from ..planning import Cut, Plan, Reduction, Showing, Shown, are_keys
 from ..units import is_quantity, name_of
 from ._names import time_coordinate
 from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology
@@ -181,7 +181,7 @@ def _written(value: Any) -> Any:
         return value
     if not isinstance(value, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
         return None
-    array = np.asarray(value)
+    array = np.asarray(jax.random.key_data(value) if are_keys(value) else value)
     if array.size > 16 or array.ndim > 1 or not array.size:
         return None
     if array.dtype.kind == "b":

@@ -363,7 +363,8 @@ class RuleContext(AbstractContext):
                 return spec.value
             if isinstance(spec, Labelled):
                 return ParameterView(name, spec.axes, spec.faces, self)
-            return self.reader(WholeRead(f"parameter {name}"), spec.shape, spec.dtype)
+            whole = self.reader(WholeRead(f"parameter {name}"), spec.shape, spec.dtype)
+            return whole if spec.keys is None else jax.random.wrap_key_data(whole, impl=spec.keys)
         if isinstance(parameter.default, Along | Interpolate | Whole | xr.DataArray):
             raise PlanningError(
                 f"{self.what}: the default of `{name}` is a labelled array, and a default is taken as it is. "

@@ -22,10 +22,14 @@ class Labelled:
 
 @dataclass(frozen=True)
 class WholeArray:
-    """A parameter that arrives whole: a scalar, or an array that no axis labels."""
+    """A parameter that arrives whole: a scalar, or an array that no axis labels.
+
+    Random keys, of the kind `keys`, are carried as the numbers that they consist of.
+    """
 
     shape: tuple[int, ...]
     dtype: Any
+    keys: Any = None
 
 
 @dataclass(frozen=True, eq=False)
