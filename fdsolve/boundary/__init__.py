@@ -4,6 +4,7 @@ from ..field import normal as normal
 from ._conditions import Dirichlet as Dirichlet
 from ._conditions import Neumann as Neumann
 from ._conditions import Robin as Robin
+from ._curvature import Curvature as Curvature
 from ._mirrors import AntiPeriodic as AntiPeriodic
 from ._mirrors import Antisymmetric as Antisymmetric
 from ._mirrors import Periodic as Periodic

@@ -13,6 +13,7 @@ import fdsolve as fd
 from fdsolve.boundary import (
     AntiPeriodic,
     Antisymmetric,
+    Curvature,
     Dirichlet,
     Extrapolate,
     Neumann,
@@ -131,6 +132,40 @@ def test_extrapolation_continues_polynomials(order: int) -> None:
     seen = LineWall(axis, True, 2)
     ghost = Extrapolate(order).ghost(seen) @ polynomial(axis.points)
     assert ghost == pytest.approx(polynomial(axis.upper - seen.depths(-2, -1)[0]), abs=1e-10)
+
+
+@pytest.mark.parametrize("place", AXES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_curvature_continues_parabolas(place: str, upper: bool) -> None:
+    parabola = np.polynomial.Polynomial([0.3, -1.0, 4.0])
+    axis = AXES[place](9)
+    wall, sign = (axis.upper, 1.0) if upper else (axis.lower, -1.0)
+    for layer in (1, 2, 3):
+        seen = LineWall(axis, upper, layer)
+        # Values are weights here: what the data add is the same in every entry.
+        added = float(np.mean(Curvature(8.0).ghost(seen, 8.0) - Curvature(0.0).ghost(seen, 0.0)))
+        ghost = Curvature(0.0).ghost(seen, 0.0) @ parabola(axis.points) + added
+        assert ghost == pytest.approx(parabola(wall - sign * seen.depths(-layer, 1 - layer)[0]), abs=1e-10)
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_curvature_is_found_again_on_the_wall(cells: bool) -> None:
+    axis = fd.Axis(0.0, 2.0, num=6, cells=cells)
+    cubic = np.polynomial.Polynomial([0.2, -1.0, 4.0, 0.7])
+    got = probe(axis, Curvature(lambda x: 8.0 + 4.2 * x), cubic(axis.points))
+    wanted = cubic.deriv(2)(axis.points)
+    wanted[[0, -1]] += np.array([-1, 1]) * (2.1 * axis.step if cells else 0.0)  # on cells it is that of the face
+    np.testing.assert_allclose(got, wanted, atol=1e-9)
+
+
+def test_curvature_is_the_bending_moment_of_a_beam() -> None:
+    """w⁗ = 0 between two hinges, bent by moments at both: a parabola."""
+    w = fd.Field("w", fd.Grid(x=fd.Axis(0.0, 1.0, num=9)))
+    w[...] = fd.residual(lambda w: derivative(w, "x", 4))
+    w[dict(x=[0, -1])] = 0.0
+    w[dict(x=[0, -1])] = Curvature(lambda moment: moment)
+    x = np.linspace(0, 1, 9)
+    np.testing.assert_allclose(fd.solve(w, moment=3.0)["w"], 1.5 * x * (x - 1), atol=1e-10)
 
 
 def periodic_history(condition: Any, periodic: bool, waves: float) -> np.ndarray:
