@@ -1,6 +1,6 @@
 """What receivers recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,13 @@ class Records:
 
     def __getitem__(self, name: Any) -> Any:
         return in_units(self.plan, self.arrays, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def keys(self) -> Iterable[str]:
+        """The names of the fields."""
+        return self.arrays.keys()
 
     @property
     def times(self) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What a solve returns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,13 @@ class Final:
 
     def __getitem__(self, name: Any) -> Any:
         return in_units(self.plan, self.arrays, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def keys(self) -> Iterable[str]:
+        """The names of the fields: `dict(solution.final)` has them all."""
+        return self.arrays.keys()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +100,13 @@ class Solution:
 
     def __getitem__(self, name: Any) -> Any:
         return in_units(self.plan, self.records if self._records_only else self.history, name, bool(self.history))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> Iterable[str]:
+        """The names of the fields."""
+        return (self.records if self._records_only else self.history).keys()
 
     @property
     def _records_only(self) -> bool:

@@ -29,6 +29,16 @@ def test_dataset_has_dimensions_coordinates_units_and_parameters():
     assert data.attrs["c"] == 2.0
 
 
+@pytest.mark.parametrize("save", [[fd.final(), fd.receivers(dict(x=0.3))], fd.receivers(dict(x=0.3))])
+def test_solutions_are_asked_for_their_fields_as_dicts_are(save):
+    u, v = (fd.Field(name, fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, num=5))) for name in "uv")
+    u[...], v[...] = 1.0, 2.0
+    solution = fd.solve([u, v], save=save)
+    for held in (solution, solution.final, solution.receivers):
+        assert "v" in held and "w" not in held and list(held) == ["u", "v"]
+        assert (dict(held)["v"] == held["v"]).all()
+
+
 def test_staggered_fields_have_their_own_coordinates():
     grid = fd.Grid(x=fd.Axis(0.0, 1.0, 4, cells=True))
     v = fd.Field("v", grid, at=dict(x="face"))
