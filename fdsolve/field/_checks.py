@@ -53,3 +53,8 @@ def check_coefficient(value: Any, what: str) -> None:
             f"{type(value).__name__}."
         )
     check_rule(value, what)
+    if isinstance(value, float | complex | np.inexact) and not np.isfinite(value):
+        raise DeclarationError(
+            f"{what}: a coefficient is a finite number, got {value}. For a given value on the wall write Dirichlet(g), "
+            f"for a given slope Neumann(g)."
+        )

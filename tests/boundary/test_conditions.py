@@ -324,6 +324,11 @@ WRONG: dict[str, Wrong] = {
     "odd order": undeclared(
         "Dirichlet(0.0, order=3): order= is an even number of at least 2, got 3.", lambda: Dirichlet(0.0, order=3)
     ),
+    "infinite": undeclared(
+        "Robin(inf, 1.0, 0.0): a coefficient is a finite number, got inf. For a given value on the wall write "
+        "Dirichlet(g), for a given slope Neumann(g).",
+        lambda: Robin(np.inf, 1.0, 0.0),
+    ),
     "order of extrapolation": undeclared(
         "Extrapolate takes an order, a whole number of at least 1; got 0. It is the number of points the polynomial "
         "goes through.",
