@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from .errors import DeclarationError
 
 
-def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function takes so many arguments; true where it does not tell."""
+def takes(function: Callable[..., Any], count: int, *names: str) -> bool:
+    """Whether a function takes so many arguments, and options of these names; true where it does not tell."""
     try:
-        inspect.signature(function).bind(*(None,) * count)
+        inspect.signature(function).bind(*(None,) * count, **dict.fromkeys(names))
     except TypeError:
         return False
     except ValueError:

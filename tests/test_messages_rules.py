@@ -15,6 +15,10 @@ from .messages import Wrong, assign, declare, field, keep, nodes, ruled, steady,
 
 RULE, RATE = "Rule `lambda` on u[...]", "Rule `rate lambda` on u[...]"
 SPELL = 'write an axis name, a sign and a number, for example "x-1", "x+2" or "x+1/2".'
+AT_A_POINT = (
+    'Fields are numbers at one point there, of shape (): read neighbours, u["x-1"] + u["x+1"]; of all values fd.reduce '
+    "makes a number."
+)
 NO_OFFSET = 'is no offset; write `[...]` for the point itself, or an offset such as "x-1" or "x+1/2".'
 
 
@@ -253,6 +257,15 @@ PYTHON = {
         f"{RULE} failed when it was traced: TypeError: dot_general requires contracting dimensions to have the same "
         "shape, got (3,) and (4,).",
         ruled(lambda k: k @ jnp.ones(4), k=np.ones(3)),
+    ),
+    "a convolution of the field": undeclared(
+        f"{RULE} failed when it was traced: ValueError: convolve() only support 1-dimensional inputs. {AT_A_POINT}",
+        ruled(lambda u, k: jnp.convolve(u["t-1"], k, mode="same"), k=np.ones(3)),
+    ),
+    "a transform of the field": undeclared(
+        f"{RULE} failed when it was traced: ValueError: axis -1 is out of bounds for array of dimension 0. "
+        f"{AT_A_POINT}",
+        ruled(lambda u: jnp.fft.fft(u["t-1"]).real),
     ),
 }
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import jax
 import jax.extend.core as jex
+import jax.numpy as jnp
 import numpy as np
 
 CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"})
@@ -46,7 +48,7 @@ def why_not_pointwise(
         aval: Any = variable.aval
         if aval.shape != ():
             return f"it computes with an array of shape {aval.shape} at each point"
-        if not has_dtype(aval.dtype):
+        if jnp.issubdtype(aval.dtype, jax.dtypes.extended) or not has_dtype(aval.dtype):
             return f"it computes with {aval.dtype}"
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name

@@ -19,6 +19,7 @@ _VIEW_NAMES = (
     "Moved",
 )
 _FIELD_NAMES = ("'Field'", "'Target'", "fdsolve.field._field.")
+_WANTS_AXES = re.compile(r"1-dimensional|dimension 0|number of dimensions|\bndim\b|shape \(\)")
 _NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -75,4 +76,10 @@ def _explanation(error: Exception) -> str:
             f"by "
             f'its axes, fd.along(array, "x"); read a field at all offsets at once, u["t-1", "x-1"]. ({short})'
         )
-    return f"failed when it was traced: {type(error).__name__}: {short}"
+    failed = f"failed when it was traced: {type(error).__name__}: {short}"
+    if _WANTS_AXES.search(text):
+        return (
+            f"{failed.rstrip('.')}. Fields are numbers at one point there, of shape (): read neighbours, "
+            f'u["x-1"] + u["x+1"]; of all values fd.reduce makes a number.'
+        )
+    return failed

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._losses import takes
 from ..errors import DeclarationError, PlanningError
 from ..grid import Grid
 from ..region import Layout
@@ -140,6 +141,12 @@ def reduce(function: Any, view: Any, axis: Any = None) -> AbstractView:
         raise DeclarationError(f"`fd.reduce` takes a function and a view, got {type(view).__name__}; write `u`.")
     if not callable(function):
         raise DeclarationError(f"`fd.reduce` takes a function such as jnp.max first, got {function!r}.")
+    if not takes(function, 1, "axis", "keepdims"):
+        raise DeclarationError(
+            f"`fd.reduce` calls its function with axis= and keepdims=, as jnp.max takes them, and "
+            f"`{getattr(function, '__name__', function)}` does not. Write one that does: "
+            f"def norm(values, axis, keepdims): ..."
+        )
     space = view.context.grid.space
     names = space if axis is None else (axis,) if isinstance(axis, str) else axis
     if not isinstance(names, Sequence) or not names or any(name not in space for name in names):

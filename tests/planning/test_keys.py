@@ -53,3 +53,14 @@ def test_keys_of_an_ensemble_and_of_a_stream():
     np.testing.assert_allclose(fd.solve(v, a=0.0, keys=keys)["v"][-1], jax.random.normal(keys[1]))
     stream = fd.online(v, dict(a=jnp.asarray(0.9)), loss=lambda state, _: jnp.sum(state["v"]), inputs=dict(keys=keys))
     assert float(stream.step(dict(keys=keys[::-1])).gradient["a"]) == NUM_X
+
+
+def test_a_key_that_a_rule_makes():
+    def rule(u, x, dx):
+        return u["t-1"] + jax.random.normal(jax.random.fold_in(jax.random.key(7), jnp.rint(x / dx).astype(int)))
+
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.3, num=NUM_T), x=fd.Axis(0.0, 1.0, num=NUM_X)))
+    u[...], u[0] = rule, 0.0
+    each = [float(jax.random.normal(jax.random.fold_in(jax.random.key(7), i))) for i in range(NUM_X)]
+    np.testing.assert_allclose(fd.solve(u)["u"], np.outer(range(NUM_T), each), atol=1e-12)
+    assert "refused native: a rule of `u`: it computes with" in str(fd.plan(u))

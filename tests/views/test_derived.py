@@ -162,6 +162,8 @@ def test_wrong_uses_are_named() -> None:
         one(timed, lambda u: fd.reduce(jnp.max, u, "z")["t-1"])
     with pytest.raises(fd.FdsolveError, match="takes a function such as"):
         one(timed, lambda u: fd.reduce(3, u)["t-1"])
+    with pytest.raises(fd.FdsolveError, match="`fft` does not"):
+        one(timed, lambda u: fd.reduce(jnp.fft.fft, u)["t-1"])
     with pytest.raises(fd.FdsolveError, match="still computing"):
         one(timed, lambda u: 0.5 * u["t-1"] + fd.reduce(jnp.max, u)[...])
     with pytest.raises(fd.FdsolveError, match="has a hole"):
