@@ -189,7 +189,9 @@ def widest(
         found = found.narrower
     if found is not scheme:
         name = "one-sided from within" if found is None else repr(found)
-        views[0].context.note(f"{scheme} becomes {name} at walls of `{axis}` that supply no ghost values")
+        short = [f"`{view!r}`" for view, room in zip(views, rooms, strict=True) if room != (None, None)]
+        lacking = f" for {' and '.join(short)}" if len(short) < len(views) else ""
+        views[0].context.note(f"{scheme} becomes {name} at walls of `{axis}` that supply no ghost values{lacking}")
     return found
 
 

@@ -97,6 +97,19 @@ def test_what_takes_the_place_of_a_scheme_near_open_walls_is_noted():
     np.testing.assert_allclose(fd.solve(u)["u"], 1.0, rtol=1e-13)
 
 
+def test_the_note_of_open_walls_names_what_has_no_values_beyond_them():
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=5), x=fd.Axis(0.0, 1.0, 20, cells=True)))
+    u[...] = fd.rate(lambda u, c: -convection(c, u, scheme=WENO5()))
+    u[0] = 1.0
+    u[dict(x=[0, -1])] = fd.boundary.Dirichlet(1.0)
+    notes = str(fd.plan(u, c=np.ones(20)))
+    assert "WENO5Z() becomes WENO3Z() at walls of `x` that supply no ghost values for `c`" in notes
+    c = fd.Field("c", u.grid)
+    c[...] = 1.0
+    c[dict(x=[0, -1])] = fd.boundary.Extrapolate(2)
+    assert "becomes" not in str(fd.plan([u, c]))
+
+
 def test_stretched_axes_take_positions_and_refuse_weno():
     points = np.linspace(0, 1, 31) + 0.05 * np.sin(2 * np.pi * np.linspace(0, 1, 31))
     u = fd.Field("u", fd.Grid(x=fd.Axis.from_points(points)))
