@@ -190,6 +190,11 @@ def _labelled(
     real: np.dtype,
     store: Store,
 ) -> LabelledSpec:
+    if are_keys(value):
+        raise DeclarationError(
+            f"The parameter `{name}` holds random keys, which rules get whole: give them without labels. A point makes "
+            f"a key of its own by jax.random.fold_in."
+        )
     array = to_precision(value, real)
     check_covers(f"parameter `{name}`", axes, array.shape, grid, faces)
     order = tuple(axis for axis in grid.names if axis in axes)

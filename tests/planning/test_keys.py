@@ -64,3 +64,9 @@ def test_a_key_that_a_rule_makes():
     each = [float(jax.random.normal(jax.random.fold_in(jax.random.key(7), i))) for i in range(NUM_X)]
     np.testing.assert_allclose(fd.solve(u)["u"], np.outer(range(NUM_T), each), atol=1e-12)
     assert "refused native: a rule of `u`: it computes with" in str(fd.plan(u))
+
+
+def test_keys_are_no_fields():
+    keys = fd.along(jax.random.split(jax.random.key(0), NUM_X), "x")
+    with pytest.raises(fd.DeclarationError, match="The parameter `key` holds random keys, which rules get whole"):
+        fd.solve(noisy(), a=1.0, key=keys)
