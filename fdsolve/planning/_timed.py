@@ -1,5 +1,6 @@
 """Boundary values known in time: rules whose dependence on time is apart from what they read of the state."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,18 +22,25 @@ def is_timed(rule: Traced, time_axis: str | None) -> bool:
         return False
     function = rule.function(rule.consts)
 
-    def derivative(*values: Any) -> Any:
+    def derived(times_over: int, *values: Any) -> Any:
         def at(*times: Any) -> Any:
             given = iter(times)
             return function(*(next(given) if m else v for m, v in zip(moving, values, strict=True)))
 
-        times = [v for m, v in zip(moving, values, strict=True) if m]
-        return jax.jvp(at, times, [jnp.ones_like(t) for t in times])[1]
+        found = at
+        for _ in range(times_over):
+            found = _slope(found)
+        return found(*(v for m, v in zip(moving, values, strict=True) if m))
 
     specs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
     try:
-        closed = jax.make_jaxpr(derivative)(*specs)
-    except TypeError:  # a rule with a derivative of its own in reverse mode alone
+        closed = jax.make_jaxpr(derived, static_argnums=0)(1, *specs)
+        jax.make_jaxpr(derived, static_argnums=0)(2, *specs)  # some raise here alone
+    except (TypeError, ValueError, NotImplementedError):  # derived in reverse alone (custom_vjp), or not (a callback)
         return False
     marked = [isinstance(o, StateRead) for o in rule.operands]
     return not any(depends_on(closed.jaxpr, [False] * len(closed.jaxpr.constvars) + marked))
+
+
+def _slope(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *times: jax.jvp(function, times, tuple(map(jnp.ones_like, times)))[1]

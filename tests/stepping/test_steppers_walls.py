@@ -93,6 +93,30 @@ def test_a_wall_without_derivative_is_set_at_the_stage_time() -> None:
     assert found[:, -1] == pytest.approx(np.linspace(0, 1, 5) ** 2)
 
 
+@jax.custom_vjp
+def reversed_only(t: jax.Array) -> jax.Array:
+    return jnp.exp(2 * t)
+
+
+reversed_only.defvjp(lambda t: (jnp.exp(2 * t), t), lambda t, g: (2 * g * jnp.exp(2 * t),))
+
+
+def called_back(t: jax.Array) -> jax.Array:
+    shape = jax.ShapeDtypeStruct(t.shape, t.dtype)
+    return jax.pure_callback(lambda one: np.exp(2 * np.asarray(one)), shape, t, vmap_method="expand_dims")
+
+
+@pytest.mark.parametrize("wall", [reversed_only, called_back])
+def test_a_wall_that_jax_cannot_derive_forward_is_set_at_the_stage_time(wall: Any) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.3, num=2), x=fd.Axis(0.0, 1.0, 4)))
+    u[...] = fd.rate(lambda u: u["x-1"] - u[...])
+    u[:, 0] = fd.boundary.Dirichlet(lambda t: wall(t))
+    u[0] = 1.0
+    h, stage = 0.3, np.array([np.exp(0.6), 1.0, 1.0, 1.0])
+    found = fd.solve(u, stepper=Heun()).final["u"]
+    np.testing.assert_allclose(found, [np.exp(0.6), *(1 + h / 2 * (stage[:-1] - stage[1:]))], rtol=0, atol=1e-14)
+
+
 def cells(n: int) -> fd.Field:
     """Heat on cells, whose walls are ghosts of a value or flux in time; the exact solution is e^{−π²t/4} sin(πx/2)."""
     grid = fd.Grid(t=fd.Time(0.0, 0.1, num=n * n // 2 + 1), x=fd.Axis(0.0, 1.0, n, cells=True))
