@@ -312,7 +312,8 @@ def _fit_adjoint(made: Plan) -> AbstractAdjoint | None:
     """The default adjoint, for derivatives that may be asked for; None where all that steps need fits easily."""
     if made.problem.scope.grid.time is None:
         return None
-    return fit_adjoint(made.structure.segments[-1].stop - 1, _state_bytes(made), available_bytes())
+    structure = made.structure
+    return fit_adjoint(structure.segments[-1].stop - 1, _state_bytes(made), available_bytes(), structure.work)
 
 
 def _check_options(adjoint: Any, monitors: Any, progress: Any) -> tuple[AbstractMonitor, ...]:

@@ -190,12 +190,13 @@ def reversed_march(
     storage: AbstractStorage | None = None,
     small: bool = False,
     states: int | None = None,
+    worth: int = 0,
 ) -> Any:
     """The carry after the steps of a cut; `rooms` are bytes for all that steps need, and for nested checkpoints.
 
     `small`: what all steps need fits anyway, unless under vmap. `states`: how many may be held, what blocks take
-    counted; None: those of the cut.
+    counted; None: those of the cut. `worth`: see `Reversal`.
     """
     leaves, form = jax.tree.flatten((consts, carry, jnp.asarray(start)))
-    task = Reversal(step, run, form, cut, storage or Device(), once, rooms, small=small, states=states)
+    task = Reversal(step, run, form, cut, storage or Device(), once, rooms, small=small, states=states, worth=worth)
     return jax.tree.unflatten(jax.tree.structure(carry), march_reversibly(task, leaves))

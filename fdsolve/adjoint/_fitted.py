@@ -19,6 +19,9 @@ BESIDE = 16
 RECYCLED, FEW, FRESH = 30 * 2**20, 8, 8
 """Bytes of a program's arrays up to which the allocator of Linux's C library hands out the same memory at every call,
 the fewest states that are worth it, and the steps that a state in fresh pages costs where it does not."""
+LONG, MOST = 128, 2**27
+"""Equations a step, for each number of the state, that are worth as many bytes as are kept easily; and the most bytes
+that are kept for the sake of such."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 
@@ -28,13 +31,15 @@ class Fitted(AbstractRepeated):
     """Checkpoints in `memory` bytes for a run of `total` steps: 2√T states where they fit, else as many as do.
 
     Where the derivative of JAX and of the march's kernel keeps no more than `easy` bytes, or than those states are, it
-    is that: this is known when it is traced. `small`: it does, unless there are many runs beside each other.
+    is that: this is known when it is traced. `small`: it does, unless there are many runs beside each other. A kernel's
+    derivative of long rules may keep `worth` bytes.
     """
 
     memory: int
     total: int
     easy: int
     small: bool = False
+    worth: int = 0
 
     def march(self, step: Step, consts: Any, carry: Any, start: Any, count: int, quick: March | None = None) -> Any:
         if self.small and isinstance(quick, Quick) and quick.jumps(count):
@@ -52,7 +57,8 @@ class Fitted(AbstractRepeated):
             return run(consts, carry, start, count)
         cut = cut_steps(count, self.num_states(count, count_bytes(carry), longest_unrolled(run) > 0))
         rooms = self.easy * count // self.total, self.memory // 2
-        return reversed_march(step, run, consts, carry, start, cut, rooms, once, small=self.small)
+        worth = self.worth * count // self.total
+        return reversed_march(step, run, consts, carry, start, cut, rooms, once, small=self.small, worth=worth)
 
     def num_states(self, count: int, state_bytes: int, unrolled: bool) -> int:
         """How many states are held for so many steps; blocks that are `unrolled` cost little to compute again."""
@@ -79,16 +85,18 @@ class Fitted(AbstractRepeated):
                 f"vmap{heavy if detect_platform() == 'cpu' and count > 2 else ''}{more}"
             )
         more = show_blocks(count, state_bytes, self.memory // 2)
+        own = f" ({self.worth} by a kernel with a derivative of its own: steps are long)" if self.worth else ""
         return (
-            f"where what all steps need fits in {self.easy} bytes, or in those of the states said here, it keeps that; "
-            f"else it {shown}{more}"
+            f"where what all steps need fits in {self.easy} bytes{own}, or in those of the states said here, it keeps "
+            f"that; else it {shown}{more}"
         )
 
 
-def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted | None:
+def fit_adjoint(steps: int, state_bytes: int, available: int | None, work: float = 0.0) -> Fitted | None:
     """The default for so many steps of a state, with so many bytes free; None where all that steps need is little.
 
-    The memory is a power of two, so that programs stay the same while what is free changes a little.
+    `work`: equations a step for each number of the state. The memory is a power of two, so that programs stay the same
+    while what is free changes a little.
     """
     if available is None or steps < 2:
         return None
@@ -97,4 +105,5 @@ def fit_adjoint(steps: int, state_bytes: int, available: int | None) -> Fitted |
     if small and (not on_cpu or BESIDE * steps * state_bytes <= EASY):
         return None
     memory = 1 << max(0, (available // 2).bit_length() - 1)
-    return Fitted(memory, steps, min(EASY if on_cpu else memory, memory // 2), small)
+    worth = min(MOST, memory // 2, EASY * int(work / LONG)) if on_cpu else 0
+    return Fitted(memory, steps, min(EASY if on_cpu else memory, memory // 2), small, worth)

@@ -43,7 +43,8 @@ class Reversal:
     them. `unrolled`: the steps of a block stand one after the other in the program. `small`: a run that is alone keeps
     what its derivative needs, unless that is more than is thought. `states`: how many may be held, of which blocks take
     the bytes that their kernel takes; None: as many as the cut says, and blocks whose levels a kernel holds in its
-    cache take none.
+    cache take none. `worth`: what a kernel's own derivative needs is kept up to so many bytes anyway, where steps cost
+    too much to be computed again.
     """
 
     step: Step
@@ -57,6 +58,7 @@ class Reversal:
     unrolled: bool = False
     small: bool = False
     states: int | None = None
+    worth: int = 0
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the carry after all steps."""
@@ -82,7 +84,8 @@ def without_cut(task: Reversal, leaves: Sequence[Any], moving: Sequence[int]) ->
     kept = bytes_kept(task.run, leaves, moving)
     light = not by_states or kept <= LIGHT * task.cut.count * size
     unrolls = _unrolls(task, leaves, moving)
-    little = shots * kept <= task.rooms[0] // (OWN if own else SHORT if unrolls else 1)
+    room = task.rooms[0] // (OWN if own else SHORT if unrolls else 1)
+    little = shots * kept <= (room if by_states else max(room, task.worth))
     little |= not own and not unrolls and kept <= task.cut.states * size
     if light and (little or (alone and by_states and not unrolls)):
         return task.run

@@ -1,11 +1,13 @@
 """The structure of a plan: all that decides what is computed, and no array."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any
 
 from ..region import Box
 from ..schemes import AbstractStepper
-from ..stencil import StateRead, Traced
+from ..stencil import StateRead, Traced, count_equations
 from ._derived import Showing
 from ._order import Stage, pieces_of
 from ._pieces import Piece
@@ -153,6 +155,19 @@ class Structure:
     def carried(self) -> tuple[Array, ...]:
         """The arrays that live from level to level."""
         return tuple(one for one in self.arrays if not one.hidden or one.kept)
+
+    @property
+    def work(self) -> float:
+        """Equations in the rules of a step, for each number of the state: how dear the step is to compute."""
+        last, counts = self.phases[self.segments[-1].phases[-1]], [count_equations(one.jaxpr) for one in self.rules]
+
+        def count(pieces: Iterable[Piece]) -> int:
+            return sum(counts[piece.rule] * piece.box.size for piece in pieces)
+
+        often = count(last.rates) + sum(count(pieces_of(stage)) for stage in last.views)
+        once = sum(count(pieces_of(stage)) for stage in last.stages)
+        times = self.stepper.evaluations if self.stepper is not None else 1
+        return (often * times + once) / max(1, sum(prod(one.shape) for one in self.carried))
 
     @property
     def saves_last_only(self) -> bool:

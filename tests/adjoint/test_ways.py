@@ -160,6 +160,36 @@ def test_the_default_keeps_what_steps_need_where_states_would_be_more(monkeypatc
     assert cuts, "what all steps need is more than three states"
 
 
+def test_steps_of_long_rules_are_not_computed_again_by_a_kernel_with_a_derivative(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def bending(times: int) -> fd.Field:
+        u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=65), x=fd.Axis(0.0, 1.0, num=512, periodic=True)))
+
+        def rule(u: Any, k: Any) -> Any:
+            found = u["t-1"]
+            for _ in range(times):
+                found = 0.9 * found + k * (u["t-1", "x+1"] - found) * u["t-1", "x-1"] / (2.0 + found**2)
+            return found
+
+        u[...], u[0] = rule, START[0]
+        return u
+
+    monkeypatch.setattr(_fitted, "EASY", 2**18)
+    calls = []
+    for times in (1, 40):
+        u = bending(times)
+        k = jnp.asarray(0.3)
+        (line,) = (one for one in str(fd.plan(u, k=k, save=fd.final())).splitlines() if "Adjoint" in one)
+        assert ("by a kernel with a derivative of its own" in line) == (times > 1)
+        made, temporary = gradient(u, k, kernel="native")
+        calls.append(made.as_text().count('custom_call_target="fdsolve_'))
+        expected = gradient(u, k, kernel="slices", adjoint=fd.adjoint.Full())[0](k)
+        np.testing.assert_allclose(made(k), expected, rtol=1e-11)
+        assert (temporary > 64 * 512 * 8) == (times > 1)
+    assert calls[1] == 2, "forth, writing levels down, and back"
+
+
 def test_bytes_needed_at_once() -> None:
     """Each array counts from where it is made to where it is last read; what nothing depends on is left out."""
 

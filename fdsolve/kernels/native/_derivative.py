@@ -29,8 +29,8 @@ Static = tuple[MarchCall, Tiling | None, Any]
 """A march, its tiling, and the tree of its arrays."""
 Writing = tuple[MarchCall, Tiling | None, Any, Levels]
 """The same, and what it writes down."""
-FEW_BYTES = 2**22
-"""Levels that are written down sooner than a march is done twice."""
+FEW_BYTES = 2**28
+"""Levels that are written down by the march itself; of more, a tangent alone would not want the memory."""
 
 
 def why_not(call: MarchCall) -> str | None:

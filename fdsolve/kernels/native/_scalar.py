@@ -132,8 +132,10 @@ def _extreme(comparison: str) -> Emit:
         if not _is_float(a):
             compare = builder.icmp_unsigned if a.type == BOOL else builder.icmp_signed
             return builder.select(compare(comparison, a, b), a, b)
-        first = builder.or_(builder.fcmp_ordered(comparison, a, b), builder.fcmp_unordered("uno", a, a))
-        return builder.select(first, a, b)
+        found = builder.select(
+            builder.fcmp_ordered(comparison, a, b), a, b
+        )  # an instruction of its own: b if unordered
+        return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
 
     return emit
 

@@ -18,6 +18,7 @@ from jax import lax
 
 from ..._tangents import replaced
 from ...stencil import Operand, StateRead, Traced, WholeRead, make_traced, make_traced_each, share
+from ._derivable import derivable
 
 TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
@@ -101,8 +102,10 @@ def _derivatives(rule: Traced, places: tuple[int, ...], others: tuple[int, ...],
         for k, value in zip(others, values, strict=True):
             every[k] = value
 
+        moving = [k in places for k in range(len(every))]
+
         def of(*given: Any) -> Any:
-            return rule.function(rule.consts)(*replaced(every, places, given))
+            return derivable(jex.ClosedJaxpr(rule.jaxpr, list(rule.consts)))(replaced(every, places, given), moving)[0]
 
         found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
         return [lax.convert_element_type(one, dtype) for one in found]
@@ -164,10 +167,11 @@ def together(rules: tuple[Traced, ...], dtype: np.dtype) -> Mapping[Operand, Tra
         return None
     operands, avals = shared.operands, shared.jaxpr.in_avals
     places = [k for k, aval in enumerate(avals) if jnp.issubdtype(aval.dtype, jnp.inexact)]
+    moving = [k in places for k in range(len(avals))]
 
     def run(cotangents: Any, *values: Any) -> list[Any]:
         def of(*given: Any) -> Any:
-            return shared(*replaced(list(values), places, given))
+            return derivable(shared.jaxpr)(replaced(list(values), places, given), moving)
 
         found = jax.vjp(of, *(values[k] for k in places))[1](list(cotangents))
         return [lax.convert_element_type(one, dtype) for one in found]
