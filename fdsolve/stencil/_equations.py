@@ -32,12 +32,11 @@ def follow(
     """
     known: dict[Any, T] = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
 
-    def read(variable: Any) -> T:
-        return literal(variable) if isinstance(variable, jex.Literal) else known[variable]
-
+    kind = jex.Literal
     for eqn in jaxpr.eqns:
-        known.update(zip(eqn.outvars, evaluate(eqn, [read(v) for v in eqn.invars]), strict=True))
-    return [read(v) for v in jaxpr.outvars]
+        given = [literal(v) if type(v) is kind else known[v] for v in eqn.invars]
+        known.update(zip(eqn.outvars, evaluate(eqn, given), strict=True))
+    return [literal(v) if isinstance(v, kind) else known[v] for v in jaxpr.outvars]
 
 
 def why_not_pointwise(

@@ -26,24 +26,18 @@ class _Identity:
 def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
     """A hashable value, equal for jaxprs that compute the same from arguments of the same types."""
     numbers: dict[Any, int] = {}
-
-    def number(var: Any) -> int:
-        return numbers.setdefault(var, len(numbers))
-
-    def atom(value: Any) -> Hashable:
-        return literal_key(value) if isinstance(value, jex.Literal) else number(value)
-
-    inputs = tuple((number(v), _shown(v.aval)) for v in (*jaxpr.constvars, *jaxpr.invars))
-    equations = tuple(
-        (
-            eqn.primitive.name,
-            tuple(atom(v) for v in eqn.invars),
-            tuple((number(v), _shown(v.aval)) for v in eqn.outvars),
-            value_key(eqn.params),
-        )
-        for eqn in jaxpr.eqns
-    )
-    return (len(jaxpr.constvars), inputs, equations, tuple(atom(v) for v in jaxpr.outvars))
+    for variable in (*jaxpr.constvars, *jaxpr.invars):
+        numbers[variable] = len(numbers)
+    inputs, literal = tuple(_shown(v.aval) for v in numbers), jex.Literal
+    equations = []
+    for eqn in jaxpr.eqns:  # of long rules there are very many
+        given = tuple([literal_key(v) if type(v) is literal else numbers[v] for v in eqn.invars])
+        results = tuple([_shown(v.aval) for v in eqn.outvars])
+        for variable in eqn.outvars:
+            numbers[variable] = len(numbers)
+        equations.append((eqn.primitive.name, given, results, value_key(eqn.params) if eqn.params else ()))
+    last = tuple(literal_key(v) if type(v) is literal else numbers[v] for v in jaxpr.outvars)
+    return (len(jaxpr.constvars), inputs, tuple(equations), last)
 
 
 def literal_key(one: jex.Literal) -> Hashable:

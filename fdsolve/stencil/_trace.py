@@ -9,6 +9,7 @@ import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 
 from ..errors import DeclarationError, PlanningError
 from ..units import is_quantity
@@ -78,44 +79,71 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
     """Traces a rule.
 
     `call(reader)` evaluates it, asking `reader` for operands, and returns its value and the plain values it used at
-    offsets. `dtype` is that of the field it defines. The rule is evaluated twice: to find what it reads, and to record
-    it as a function of that.
+    offsets. `dtype` is that of the field it defines. Where functions within the rule that JAX traces apart (a loop's
+    body) ask for what was not read before, the rule is evaluated again, with that at hand.
     """
+    ahead: dict[Operand, _Found] = {}
+    rule = None
+    while rule is None:
+        rule = _traced(call, what, None if infer else dtype, dtype, ahead)
+    return rule
+
+
+_read_p = jex.Primitive("fdsolve_read")
+_read_p.def_abstract_eval(lambda *, number, aval: aval)
+
+
+def _traced(
+    call: Callable[[Reader], tuple[Any, list[Any]]],
+    what: str,
+    dtype: Any,
+    of_field: Any,
+    ahead: dict[Operand, _Found],
+) -> Traced | None:
+    """A rule in one evaluation; `dtype` None: that of its value. What stands in `ahead` is read before all else; None
+    where something was read within a function that was not: it stands there now."""
+    expected = len(ahead)
     found: dict[Operand, _Found] = {}
-    real = jnp.finfo(dtype).dtype if jnp.issubdtype(dtype, jnp.complexfloating) else None
+    known: dict[Operand, Any] = {}
+    real = jnp.finfo(of_field).dtype if jnp.issubdtype(of_field, jnp.complexfloating) else None
+    num_shifted = 0
 
     def is_weak(operand: Operand) -> bool:
         """Real scalars (time, coordinates, coefficients) mix with complex fields as Python numbers do."""
         spec = found[operand]
         return real is not None and spec.shape == () and spec.dtype == real and not isinstance(operand, StateRead)
 
-    def discover(seed: jax.Array, weak_seed: jax.Array) -> Any:
+    def record() -> tuple[Any, ...]:
+        nonlocal dtype, num_shifted
+        outside = jex.get_opaque_trace_state()
+
         def reader(operand: Operand, shape: tuple[int, ...], of: Any) -> jax.Array:
-            found.setdefault(operand, _Found(shape, of))
-            if is_weak(operand):
-                return weak_seed
-            return jnp.broadcast_to(jax.lax.convert_element_type(seed, of), shape)
+            if operand in known:
+                return known[operand]
+            found[operand] = _Found(shape, of)
+            aval = ShapedArray(shape, np.dtype(of), weak_type=is_weak(operand))
+            value = _read_p.bind(number=len(known), aval=aval)
+            if jex.get_opaque_trace_state() == outside:
+                known[operand] = value
+            else:
+                ahead[operand] = found[operand]
+            return value
 
+        for operand, one in list(ahead.items()):
+            reader(operand, one.shape, one.dtype)
         with explained(what):
-            result = call(reader)[0]
-        return jnp.asarray(result) if infer else _checked_scalar(result, what, dtype, found)
-
-    weak_seed = jax.ShapeDtypeStruct((), real or np.dtype(np.float32), weak_type=True)
-    discovered = jax.make_jaxpr(discover)(np.float32(0.5), weak_seed)
-    dtype = discovered.out_avals[0].dtype if infer else dtype
-    operands = tuple(sorted(found, key=lambda o: (type(o).__name__, repr(o))))
-    num_shifted = 0
-
-    def record(*values: Any) -> tuple[Any, ...]:
-        nonlocal num_shifted
-        known = dict(zip(operands, values, strict=True))
-        with explained(what):
-            result, shifted = call(lambda operand, shape, of: known[operand])
+            result, shifted = call(reader)
         num_shifted = len(shifted)
+        dtype = jnp.asarray(result).dtype if dtype is None else dtype
         return (_checked_scalar(result, what, dtype, found), *shifted)
 
+    traced = jax.make_jaxpr(record)()
+    if len(ahead) > expected:
+        return None
+    numbers = {one: number for number, one in enumerate(known)}
+    operands = tuple(sorted(known, key=lambda o: (type(o).__name__, repr(o))))
+    closed = _of_reads(traced, [numbers[one] for one in operands])
     specs = [jax.ShapeDtypeStruct(found[o].shape, found[o].dtype, weak_type=is_weak(o)) for o in operands]
-    closed = jax.make_jaxpr(record)(*specs)
     if num_shifted:
         _check_shifted(closed, operands, what)
     rule = make_traced(_simplify(closed, specs), operands, dtype)
@@ -123,6 +151,16 @@ def trace(call: Callable[[Reader], tuple[Any, list[Any]]], what: str, dtype: Any
         if isinstance(one, Misplaced):
             raise PlanningError(one.name)
     return rule
+
+
+def _of_reads(closed: jex.ClosedJaxpr, order: Sequence[int]) -> jex.ClosedJaxpr:
+    """A jaxpr as one of what it reads, in this order of the reads' numbers."""
+    reads = {eqn.params["number"]: eqn.outvars[0] for eqn in closed.jaxpr.eqns if eqn.primitive is _read_p}
+    rest = [eqn for eqn in closed.jaxpr.eqns if eqn.primitive is not _read_p]
+    info = closed.jaxpr.debug_info._replace(arg_names=None)
+    return jex.ClosedJaxpr(
+        closed.jaxpr.replace(invars=[reads[number] for number in order], eqns=rest, debug_info=info), closed.consts
+    )
 
 
 def trace_window(closed: jex.ClosedJaxpr, operands: Sequence[Operand], dtype: Any) -> Traced:
@@ -203,12 +241,13 @@ def make_traced_each(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dty
 
 def _drop_unused(jaxpr: jex.Jaxpr) -> tuple[jex.Jaxpr, list[int]]:
     """The jaxpr without equations that nothing needs, and without the inputs that are then unused."""
-    needed = {v for v in jaxpr.outvars if not isinstance(v, jex.Literal)}
+    literal = jex.Literal
+    needed = {v for v in jaxpr.outvars if type(v) is not literal}
     kept = []
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
+    for eqn in reversed(jaxpr.eqns):  # of long rules there are very many
+        if eqn.effects or not needed.isdisjoint(eqn.outvars):
             kept.append(eqn)
-            needed.update(v for v in eqn.invars if not isinstance(v, jex.Literal))
+            needed.update([v for v in eqn.invars if type(v) is not literal])
     used = [i for i, v in enumerate(jaxpr.invars) if v in needed]
     inputs = [jaxpr.invars[i] for i in used]
     return jaxpr.replace(invars=inputs, eqns=kept[::-1], debug_info=_debug_info(jaxpr, used)), used

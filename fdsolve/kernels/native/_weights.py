@@ -15,10 +15,10 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
-from ..._tangents import replaced
 from ...stencil import Operand, StateRead, Traced, WholeRead, make_traced, make_traced_each, share
-from ._derivable import derivable
+from ._derivable import pull_through
 
 TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""
@@ -102,13 +102,9 @@ def _derivatives(rule: Traced, places: tuple[int, ...], others: tuple[int, ...],
         for k, value in zip(others, values, strict=True):
             every[k] = value
 
-        moving = [k in places for k in range(len(every))]
-
-        def of(*given: Any) -> Any:
-            return derivable(jex.ClosedJaxpr(rule.jaxpr, list(rule.consts)))(replaced(every, places, given), moving)[0]
-
-        found = jax.vjp(of, *(every[k] for k in places))[1](cotangent)
-        return [lax.convert_element_type(one, dtype) for one in found]
+        closed = jex.ClosedJaxpr(rule.jaxpr, list(rule.consts))
+        found = pull_through(closed, every, places, [cotangent])
+        return [_converted(one, dtype) for one in found]
 
     avals = [rule.jaxpr.invars[k].aval for k in others]
     specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
@@ -167,19 +163,20 @@ def together(rules: tuple[Traced, ...], dtype: np.dtype) -> Mapping[Operand, Tra
         return None
     operands, avals = shared.operands, shared.jaxpr.in_avals
     places = [k for k, aval in enumerate(avals) if jnp.issubdtype(aval.dtype, jnp.inexact)]
-    moving = [k in places for k in range(len(avals))]
 
     def run(cotangents: Any, *values: Any) -> list[Any]:
-        def of(*given: Any) -> Any:
-            return derivable(shared.jaxpr)(replaced(list(values), places, given), moving)
-
-        found = jax.vjp(of, *(values[k] for k in places))[1](list(cotangents))
-        return [lax.convert_element_type(one, dtype) for one in found]
+        found = pull_through(shared.jaxpr, values, places, cotangents)
+        return [_converted(one, dtype) for one in found]
 
     specs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
     closed = jax.make_jaxpr(run)([jax.ShapeDtypeStruct((), rule.dtype) for rule in rules], *specs)
     pulls = make_traced_each(closed, (*map(target, range(len(rules))), *operands), dtype)
     return {operands[k]: one for k, one in zip(places, pulls, strict=True)}
+
+
+def _converted(value: Any, dtype: np.dtype) -> Any:
+    """A value of another dtype; what is no tracer stays a number."""
+    return lax.convert_element_type(value, dtype) if isinstance(value, Tracer) else dtype.type(value)
 
 
 def target(number: int) -> WholeRead:
