@@ -1,5 +1,6 @@
 """Implicit stages: what is known of the systems v = b + cΔt f(v) that steppers solve."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 from ..errors import PlanningError
 from ..schemes import Part
 from ..solvers import SystemOutline, choose
+from ..stencil import uses
 from ._holomorphy import check_precision, say_parts
 from ._order import Solve, pieces_of
+from ._pieces import Piece
 from ._structure import PhaseStructure, Structure
 from ._systems import describe_system, outline_system
 
@@ -43,6 +46,7 @@ def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> 
     over = [piece for piece in phase.rates if piece.field in fields and piece.replaces and piece not in rows]
     known = outline_system(structure.facts, rows, beside, structure.rules, scaled=True, over=over)
     outline, affine, fixed = known.solved, known.affine, known.fixed
+    _check_derivable(structure, rows)
     check_precision(fields, [structure.facts.place(name).dtype for name in fields])
     if constrained:
         raise PlanningError(
@@ -54,3 +58,14 @@ def implicit_system(structure: Structure, phase: PhaseStructure, part: Part) -> 
     found = choose(outline, affine, asked, describe_system(outline, fields, affine))
     reasons = (*found.reasons, *say_parts(outline))
     return ImplicitSystem(fields, outline, affine, fixed, found.solver, found.linear, reasons)
+
+
+def _check_derivable(structure: Structure, rows: Sequence[Piece]) -> None:
+    """Refuses rates whose derivatives along directions, of which a solver makes its matrix, JAX does not know."""
+    for piece in rows:
+        if uses(structure.rules[piece.rule].jaxpr, "custom_vjp_call"):
+            raise PlanningError(
+                f"{piece.label}: {structure.stepper!r} solves for {piece.field}, with the derivative of the rule along "
+                f"directions; a function in it has a jax.custom_vjp, which has none. Give that function a "
+                f"jax.custom_jvp, from which JAX makes both, or take an explicit stepper such as fd.schemes.RK4()."
+            )

@@ -1,6 +1,6 @@
 """Jaxprs gone through equation by equation: whatever stands for a value, from the inputs to the outputs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -71,6 +71,22 @@ def count_operations(jaxpr: jex.Jaxpr) -> int:
     """Operations in a jaxpr, those within calls too."""
     called = (inner_of(eqn) for eqn in jaxpr.eqns)
     return sum(1 if inner is None else count_operations(inner.jaxpr) for inner in called)
+
+
+def uses(jaxpr: jex.Jaxpr, name: str) -> bool:
+    """Whether equations of this name stand in a jaxpr, or in what its equations call."""
+    return any(
+        eqn.primitive.name == name or any(uses(one, name) for one in _programs_in(eqn.params.values()))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _programs_in(values: Iterable[Any]) -> Iterator[jex.Jaxpr]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from _programs_in(value)
+        elif isinstance(value, jex.ClosedJaxpr | jex.Jaxpr):
+            yield value.jaxpr if isinstance(value, jex.ClosedJaxpr) else value
 
 
 def inner_of(eqn: Any) -> jex.ClosedJaxpr | None:

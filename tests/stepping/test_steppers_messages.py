@@ -14,6 +14,7 @@ from fdsolve.schemes import (
     ETDRK4,
     RK4,
     AdamsBashforth,
+    BackwardEuler,
     Diffrax,
     Leapfrog,
     Lie,
@@ -186,6 +187,23 @@ def test_diffrax_solvers_that_do_not_fit_are_refused() -> None:
         with pytest.raises(fd.DeclarationError, match=message):
             Diffrax(solver)
     Diffrax(diffrax.HalfSolver(diffrax.Euler()))
+
+
+def test_implicit_rates_with_a_custom_vjp_are_refused() -> None:
+    @jax.custom_vjp
+    def cube(v: Any) -> Any:
+        return v**3
+
+    cube.defvjp(lambda v: (v**3, v), lambda v, along: (3 * v * v * along,))
+
+    def branch(v: Any) -> Any:
+        return jax.lax.cond(v > 0, cube, lambda v: v, v)
+
+    for function in (cube, jax.jit(cube), branch):
+        u = ring(u=fd.rate(lambda u, function=function: laplacian(u) - function(u[...])))
+        with pytest.raises(fd.PlanningError, match=r"rate lambda.*BackwardEuler\(.*\) solves for u.*jax.custom_jvp.*RK4"):
+            fd.solve(*u, stepper=BackwardEuler())
+        assert np.all(fd.solve(*u, stepper=RK4())["u"] == 0)
 
 
 def test_rates_are_marked_by_true_or_false() -> None:
