@@ -201,7 +201,7 @@ def test_implicit_rates_with_a_custom_vjp_are_refused() -> None:
 
     for function in (cube, jax.jit(cube), branch):
         u = ring(u=fd.rate(lambda u, function=function: laplacian(u) - function(u[...])))
-        with pytest.raises(fd.PlanningError, match=r"rate lambda.*BackwardEuler\(.*\) solves for u.*jax.custom_jvp.*RK4"):
+        with pytest.raises(fd.PlanningError, match=r"lambda.*BackwardEuler\(.*\) solves for u.*jax.custom_jvp.*RK4"):
             fd.solve(*u, stepper=BackwardEuler())
         assert np.all(fd.solve(*u, stepper=RK4())["u"] == 0)
 
