@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._tangents import replaced
+from ..stencil import programs_in
 
 Leaves = Callable[[Sequence[Any]], list[Any]]
 """A march, of the leaves of constants, carry and start to those of the carry."""
@@ -110,7 +111,4 @@ def _programs_in(equation: jex.JaxprEqn) -> Iterator[jex.Jaxpr]:
         run = partial(equation.primitive.impl, **equation.params)
         yield jax.make_jaxpr(run)(*(one.aval for one in equation.invars)).jaxpr
         return
-    for value in equation.params.values():
-        for one in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(one, jex.ClosedJaxpr | jex.Jaxpr):
-                yield one.jaxpr if isinstance(one, jex.ClosedJaxpr) else one
+    yield from programs_in(equation.params.values())

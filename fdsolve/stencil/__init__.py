@@ -14,6 +14,7 @@ from ._equations import count_operations as count_operations
 from ._equations import follow as follow
 from ._equations import inner_of as inner_of
 from ._equations import is_smooth as is_smooth
+from ._equations import programs_in as programs_in
 from ._equations import uses as uses
 from ._equations import why_not_pointwise as why_not_pointwise
 from ._key import jaxpr_key as jaxpr_key

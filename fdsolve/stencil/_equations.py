@@ -32,11 +32,10 @@ def follow(
     """
     known: dict[Any, T] = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
 
-    kind = jex.Literal
     for eqn in jaxpr.eqns:
-        given = [literal(v) if type(v) is kind else known[v] for v in eqn.invars]
+        given = [literal(v) if isinstance(v, jex.Literal) else known[v] for v in eqn.invars]
         known.update(zip(eqn.outvars, evaluate(eqn, given), strict=True))
-    return [literal(v) if isinstance(v, kind) else known[v] for v in jaxpr.outvars]
+    return [literal(v) if isinstance(v, jex.Literal) else known[v] for v in jaxpr.outvars]
 
 
 def why_not_pointwise(
@@ -76,15 +75,16 @@ def count_operations(jaxpr: jex.Jaxpr) -> int:
 def uses(jaxpr: jex.Jaxpr, name: str) -> bool:
     """Whether equations of this name stand in a jaxpr, or in what its equations call."""
     return any(
-        eqn.primitive.name == name or any(uses(one, name) for one in _programs_in(eqn.params.values()))
+        eqn.primitive.name == name or any(uses(one, name) for one in programs_in(eqn.params.values()))
         for eqn in jaxpr.eqns
     )
 
 
-def _programs_in(values: Iterable[Any]) -> Iterator[jex.Jaxpr]:
+def programs_in(values: Iterable[Any]) -> Iterator[jex.Jaxpr]:
+    """The jaxprs among the parameters of an equation: what it calls, its branches, its body."""
     for value in values:
         if isinstance(value, tuple | list):
-            yield from _programs_in(value)
+            yield from programs_in(value)
         elif isinstance(value, jex.ClosedJaxpr | jex.Jaxpr):
             yield value.jaxpr if isinstance(value, jex.ClosedJaxpr) else value
 

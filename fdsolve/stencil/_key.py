@@ -28,15 +28,14 @@ def jaxpr_key(jaxpr: jex.Jaxpr) -> Hashable:
     numbers: dict[Any, int] = {}
     for variable in (*jaxpr.constvars, *jaxpr.invars):
         numbers[variable] = len(numbers)
-    inputs, literal = tuple(_shown(v.aval) for v in numbers), jex.Literal
-    equations = []
+    inputs, equations = tuple(_shown(v.aval) for v in numbers), []
     for eqn in jaxpr.eqns:  # of long rules there are very many
-        given = tuple([literal_key(v) if type(v) is literal else numbers[v] for v in eqn.invars])
+        given = tuple([literal_key(v) if isinstance(v, jex.Literal) else numbers[v] for v in eqn.invars])
         results = tuple([_shown(v.aval) for v in eqn.outvars])
         for variable in eqn.outvars:
             numbers[variable] = len(numbers)
         equations.append((eqn.primitive.name, given, results, value_key(eqn.params) if eqn.params else ()))
-    last = tuple(literal_key(v) if type(v) is literal else numbers[v] for v in jaxpr.outvars)
+    last = tuple(literal_key(v) if isinstance(v, jex.Literal) else numbers[v] for v in jaxpr.outvars)
     return (len(jaxpr.constvars), inputs, tuple(equations), last)
 
 

@@ -241,13 +241,12 @@ def make_traced_each(closed: jex.ClosedJaxpr, operands: tuple[Operand, ...], dty
 
 def _drop_unused(jaxpr: jex.Jaxpr) -> tuple[jex.Jaxpr, list[int]]:
     """The jaxpr without equations that nothing needs, and without the inputs that are then unused."""
-    literal = jex.Literal
-    needed = {v for v in jaxpr.outvars if type(v) is not literal}
+    needed = {v for v in jaxpr.outvars if not isinstance(v, jex.Literal)}
     kept = []
     for eqn in reversed(jaxpr.eqns):  # of long rules there are very many
         if eqn.effects or not needed.isdisjoint(eqn.outvars):
             kept.append(eqn)
-            needed.update([v for v in eqn.invars if type(v) is not literal])
+            needed.update([v for v in eqn.invars if not isinstance(v, jex.Literal)])
     used = [i for i, v in enumerate(jaxpr.invars) if v in needed]
     inputs = [jaxpr.invars[i] for i in used]
     return jaxpr.replace(invars=inputs, eqns=kept[::-1], debug_info=_debug_info(jaxpr, used)), used
