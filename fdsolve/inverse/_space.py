@@ -95,7 +95,7 @@ class Space:
             if again.shape != leaf.value.shape:
                 raise DeclarationError(
                     f"The transform of `{leaf.name}` makes an array of shape {again.shape} of one of shape "
-                    f"{leaf.value.shape}. It takes each number to one."
+                    f"{leaf.value.shape}. It keeps shapes."
                 )
             further = np.asarray(leaf.to_parameter(jnp.asarray(part + 1.0, self.dtype)), float) - again
             sizes = np.abs([*np.ravel(leaf.value), *np.ravel(further)])  # zero has the scale of its transform

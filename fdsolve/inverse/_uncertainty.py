@@ -1,5 +1,6 @@
 """Gauss–Newton's quadratic form at the parameters found: covariance and resolution."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,12 +17,16 @@ from ._transforms import Logistic, Softplus
 MOST = 8192  # parameters for which a matrix of their pairs is still made
 SINGULAR = 1e-14
 BESIDE = 12.0  # a free variable beside its bound, about 6e-6 of the parameter's size from it
+MIXED = 1e-4  # of the slopes; what entries of a transform give each other beyond it
 CHUNK = 256  # columns of a Jacobian made at once
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """JᵀJ of the data and LᵀL of regularisation by the free variables, `slopes` dp/dz, and the data's residuals r."""
+    """JᵀJ of the data and LᵀL of regularisation by the free variables, and the data's residuals r.
+
+    `slopes` are dp/dz: (size,) where each variable moves a parameter of its own, else the matrix, (size, size).
+    """
 
     data: np.ndarray
     prior: np.ndarray
@@ -55,11 +60,16 @@ class Quadratic:
 
     def inverse(self) -> np.ndarray:
         """(JᵀJ + LᵀL)⁻¹ by the parameters."""
+        if self.slopes.ndim == 2:
+            return self.slopes @ self._free_inverse @ self.slopes.T
         return self._free_inverse * np.outer(self.slopes, self.slopes)
 
     def resolution(self) -> np.ndarray:
         """(JᵀJ + LᵀL)⁻¹ JᵀJ by the parameters."""
-        return self.slopes[:, None] * (self._free_inverse @ self.data) / self.slopes
+        found = self._free_inverse @ self.data
+        if self.slopes.ndim == 2:
+            return np.linalg.solve(self.slopes.T, (self.slopes @ found).T).T
+        return self.slopes[:, None] * found / self.slopes
 
     def variance(self, noise: Any) -> float:
         """σ² of the residuals: given by its root, or estimated."""
@@ -87,13 +97,32 @@ def to_quadratic(objective: Objective, vector: jax.Array) -> Quadratic:
     vector = _off_bounds(objective, vector)
     residuals, data, prior = _linear(objective, vector)
     prior = prior * objective.subsets
-    slopes = np.concatenate(
-        [
-            np.ravel(jax.jvp(leaf.to_parameter, (part,), (jnp.ones_like(part),))[1])
-            for leaf, part in zip(objective.space.leaves, objective.space.split(vector), strict=True)
-        ]
-    ).astype(float)
-    return Quadratic(data.T @ data, prior, slopes, residuals)
+    return Quadratic(data.T @ data, prior, _slopes(objective, vector), residuals)
+
+
+def _slopes(objective: Objective, vector: jax.Array) -> np.ndarray:
+    """dp/dz, (size,), or (size, size) where a transform of one's own mixes entries."""
+    leaves, parts = objective.space.leaves, objective.space.split(vector)
+    turns = [_slope(leaf.to_parameter, part) for leaf, part in zip(leaves, parts, strict=True)]
+    if all(turn.ndim == 1 for turn in turns):
+        return np.concatenate(turns)
+    found, first = np.zeros((vector.size, vector.size)), 0
+    for turn in turns:
+        own = slice(first, first + len(turn))
+        found[own, own], first = np.diag(turn) if turn.ndim == 1 else turn, own.stop
+    return found
+
+
+def _slope(forward: Callable[[jax.Array], jax.Array], free: jax.Array) -> np.ndarray:
+    """That of one parameter: the sums of its Jacobian's rows, where these tell its product with another vector."""
+
+    def push(tangent: Any) -> np.ndarray:
+        return np.ravel(jax.jvp(forward, (free,), (jnp.asarray(tangent, free.dtype),))[1]).astype(float)
+
+    rows, odd = push(np.ones(free.shape)), np.sin(1.0 + np.arange(free.size))
+    if np.allclose(push(odd), rows * odd, rtol=MIXED, atol=MIXED * np.abs(rows).max()):
+        return rows
+    return np.asarray(jax.jacfwd(forward)(free), float).reshape(free.size, free.size)
 
 
 def _off_bounds(objective: Objective, vector: jax.Array) -> jax.Array:

@@ -85,6 +85,23 @@ def test_covariance_and_resolution_with_a_prior_through_a_transform():
     np.testing.assert_allclose(found.resolution().values, [[data / (data + 4)]], rtol=1e-6)
 
 
+def test_covariance_and_resolution_through_a_transform_that_mixes_entries():
+    draw = np.random.default_rng(1)
+    matrix, data = draw.standard_normal((9, 4)), draw.standard_normal(9)
+    rising = fd.inverse.Transform(lambda z: jnp.cumsum(jnp.exp(z)), lambda p: jnp.log(jnp.diff(p, prepend=0.0)))
+    start, prior = np.array([1.0, 2.0, 3.0, 4.0]), fd.tikhonov(0.5, "c", order=0)
+    data = data + matrix @ start * 10  # far enough from where the transform ends
+    found = fd.invert(
+        lambda p: matrix @ p["c"] - data, dict(c=start), transform=dict(c=rising), regularise=prior, tolerance=1e-12
+    )
+    whole = matrix.T @ matrix + 0.5 * np.eye(4)
+    np.testing.assert_allclose(found.parameters["c"], np.linalg.solve(whole, matrix.T @ data), rtol=1e-6)
+    np.testing.assert_allclose(found.covariance(noise=1.0), np.linalg.inv(whole), rtol=1e-8)
+    np.testing.assert_allclose(found.resolution(), np.linalg.solve(whole, matrix.T @ matrix), rtol=1e-8, atol=1e-10)
+    roots = np.sqrt(np.diagonal(np.linalg.inv(whole)))
+    np.testing.assert_allclose(found.standard_deviation(noise=1.0).c, roots, rtol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("transform", "values"),
     [
