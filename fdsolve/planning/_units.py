@@ -187,11 +187,17 @@ class _Taker:
         """An assignment whose quantities are parameters of their own, and whose arrays cover whole axes.
 
         So are plain coefficients of conditions, in the units that they stand in. Raises PlanningError where the
-        coefficients of a condition do not go together.
+        coefficients of a condition do not go together, and for values with units in a field whose unit is not known.
         """
 
-        def convert(value: Any, meant: Measure | None = None) -> Any:
+        def convert(value: Any, is_value: bool, meant: Measure | None = None) -> Any:
             number, unit = self._apart(value)
+            if unit is not None and is_value and not self.worths[name].known:
+                raise PlanningError(
+                    f"Rule {plain.describe(name)}: saiunit does not know the unit {self.shown[name]!r} of `{name}`, "
+                    f"and cannot tell what the value {_shown(value, unit)} is in it. Give a plain number in that "
+                    f"unit, or `{name}` one that saiunit knows."
+                )
             pinned = _pinned(number, plain, layout, name)
             if unit is None and (meant is None or _is_zero(number)):
                 return pinned
@@ -204,9 +210,13 @@ class _Taker:
 
         rule = assignment.rule
         if not told(rule):
-            return replace(assignment, rule=map_values(rule, convert))
+            is_value = not isinstance(rule, Marked | AbstractBoundary)
+            return replace(assignment, rule=map_values(rule, partial(convert, is_value=is_value)))
         meant = self._meant(assignment, layout, name)
-        values = {key: map_values(getattr(rule, key), partial(convert, meant=meant[key])) for key in rule.dimensions}
+        values = {}
+        for key, dimension in rule.dimensions.items():
+            is_value = dimension == _VALUE and not rule.shares_factor
+            values[key] = map_values(getattr(rule, key), partial(convert, meant=meant[key], is_value=is_value))
         return replace(assignment, rule=changed(rule, values))
 
     def _meant(self, assignment: Assignment, layout: Layout, name: str) -> dict[str, Measure | None]:

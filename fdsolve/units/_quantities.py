@@ -14,8 +14,9 @@ from jax.core import Tracer
 from ..errors import DeclarationError
 from ._measure import NAMES, Measure
 
-_TOKEN = re.compile(r"\s*(?:(?P<power>(?:\^|\*\*)\s*\(?[+-]?\d+(?:[./]\d+)?\)?)|(?P<name>[^\W\d]+|[%°])"
-                    r"(?P<raised>[+-]?\d+)?|(?P<one>\d+(?:\.\d+)?)|(?P<mark>[*/·.()]))")  # fmt: skip
+_TOKEN = re.compile(r"\s*(?:(?P<power>(?:\^|\*\*)\s*\(?[+-]?\d+(?:[./]\d+)?\)?)"
+                    r"|(?P<name>(?:°|degrees?)\s*[CF](?![^\W\d])|[^\W\d]+|[%°])(?P<raised>[+-]?\d+)?"
+                    r"|(?P<one>\d+(?:\.\d+)?)|(?P<mark>[*/·.()]))")  # fmt: skip
 _WORDS = {"days": "d", "day": "d", "hours": "h", "hour": "h", "minutes": "min", "seconds": "s", "us": "us"}
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 

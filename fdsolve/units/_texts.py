@@ -23,6 +23,8 @@ _ALIKE = (
     ("d", "day", "days"),
     ("kg", "kilogram", "kilograms"),
     ("K", "kelvin", "Kelvin"),
+    ("degC", "°C"),
+    ("degF", "°F"),
     ("Pa", "pascal", "Pascal"),
     ("N", "newton"),
     ("J", "joule", "joules"),
@@ -82,6 +84,8 @@ def to_product(text: str) -> Product:
     """A unit as a product of names; what cannot be read is one name.
 
     >>> to_product("kg m^-1 s-2") == to_product("kilogram/(m second²)")
+    True
+    >>> to_product("J/(kg °C)") == to_product("J kg-1 degC-1")
     True
     """
     whole = _FIRST_WHOLE.get(text.strip(), text.strip())

@@ -51,7 +51,9 @@ def test_names_of_units_are_read(text, unit):
     assert measure_of(to_unit(text)).is_like(measure_of(unit))
 
 
-@pytest.mark.parametrize("text", ["degC", "furlong", "", "(m", "m)", "2 m", "m^", "/", "m//s", None])
+@pytest.mark.parametrize(
+    "text", ["degC", "°C", "degree F", "J/°C", "furlong", "", "(m", "m)", "2 m", "m^", "/", "m//s", None]
+)
 def test_other_names_are_none(text):
     assert to_unit(text) is None
 

@@ -102,6 +102,16 @@ def test_names_that_saiunit_does_not_know_are_left_alone():
     assert not any("quantity" in note for note in made.notes)
 
 
+@pytest.mark.parametrize("units", ["degC", "°C", "degree C"])
+def test_values_in_kelvin_are_not_taken_for_degrees(units):
+    text = f"saiunit does not know the unit '{units}' of `T`, and cannot tell what the value"
+    for given in (dict(initial=300.0 * K), dict(wall=Dirichlet(300.0 * K))):
+        with pytest.raises(fd.PlanningError, match=re.escape(text)):
+            plan(rod(units=units, **given), **GOOD)
+    slopes = rod(20.0, Neumann(2.0 * K / M), source=3.0 * K / S, units=units)
+    assert any(repr(units) in note for note in plan(slopes, **GOOD).notes)
+
+
 def test_operators_on_whole_lines_are_measured():
     T = fd.Field("T", grid(UNITS, periodic=True), units=K)
     T[...] = fd.rate(lambda T, kappa: kappa * fd.schemes.compact(T, "x", 2))
