@@ -39,7 +39,7 @@ SHAPES = {
     "of a parameter": undeclared(
         "Rule `lambda` on u[...] returned an array of shape (5,); a rule gives one number, the value at its point. "
         "It gets `k`, of shape (5,), whole. Read "
-        'single entries of an array, or label it by the grid\'s axes: fd.along(array, "x").',
+        'single entries of an array, or label it by the grid\'s axes and name it: k=fd.along(array, "x").',
         ruled(lambda u, k: u["t-1"] * k, k=np.ones(5)),
     ),
     "of a labelled parameter": unplanned(

@@ -155,7 +155,7 @@ PREDICATES = {
     ),
     "and at run time": undeclared(
         "The predicate of `0.0` on u[where(t)] needs to know the number of a value that has none before the run: … Use "
-        "jnp.where(condition, a, b) for `if`, `&` and `|` for `and` and `or`, and functions of `jnp`.",
+        "jnp.where(condition, a, b) for `if`, `&` and `|` for `and` and `or`, and functions and arrays of `jnp`.",
         with_line(fd.where(lambda t: t > 0 and t < 0.5), 0.0),
     ),
     "wrong shape": undeclared(

@@ -147,6 +147,9 @@ def without_return(u: Any) -> None:
     u["t-1"]
 
 
+OF_KEYS = (
+    "Draw from it in a rule, at each point from one of its own: jax.random.normal(jax.random.fold_in(key, number))."
+)
 ONE = "a rule returns the value at its point, a number. A field is read through the argument of its name, `u[...]`."
 SINGLE = "a rule returns one value. To set several fields by one function use `fd.together`."
 RESULTS = {
@@ -156,8 +159,16 @@ RESULTS = {
     ),
     "an array": undeclared(
         f"{RULE} returned an array of shape (3,); a rule gives one number, the value at its point. Read single entries "
-        'of an array, or label it by the grid\'s axes: fd.along(array, "x").',
+        'of an array, or label it by the grid\'s axes and name it: k=fd.along(array, "x").',
         ruled(lambda u: jnp.ones(3) * u["t-1"]),
+    ),
+    "an array of one entry": undeclared(
+        f"{RULE} returned an array of shape (1,); a rule gives one number, the value at its point. {AT_A_POINT}",
+        ruled(lambda u: jnp.ravel(u["t-1"])),
+    ),
+    "a random key": undeclared(
+        f"{RULE} returned a random key; a rule gives a number. {OF_KEYS}",
+        ruled(lambda u: jax.random.key(0)),
     ),
     "a tuple": undeclared(f"{RULE} returned a tuple; {SINGLE}", ruled(lambda u: (u["t-1"], 1.0))),
     "a gradient": undeclared(f"{RATE} returned a tuple; {SINGLE}", rated(lambda u: gradient(u))),
@@ -205,7 +216,7 @@ NUMBER = (
     "needs to know the number of a value that has none before the run: it was used in `if`, `and`, `or`, `max`, "
     "`float`, "
     "or a function of `math` or `np`. Use jnp.where(condition, a, b) for `if`, `&` and `|` for `and` and `or`, and "
-    "functions of `jnp`."
+    "functions and arrays of `jnp`."
 )
 VALUES = (
     "hands a field to a function that takes values, or treats it as an array. Write `u[...]` for its value at the "
@@ -258,6 +269,23 @@ PYTHON = {
         "shape, got (3,) and (4,).",
         ruled(lambda k: k @ jnp.ones(4), k=np.ones(3)),
     ),
+    "entries of the field": undeclared(
+        f"{RULE} failed when it was traced: IndexError: Too many indices: array is 0-dimensional, but 1 were indexed. "
+        f"{AT_A_POINT}",
+        ruled(lambda u: u["t-1"][1:] - u["t-1"][:-1]),
+    ),
+    "the sum of a field in Python": undeclared(
+        f"{RULE} failed when it was traced: TypeError: iteration over a 0-d array. {AT_A_POINT}",
+        ruled(lambda u: sum(u["t-1"])),
+    ),
+    "an array indexed by a place": undeclared(
+        f"{RULE} {NUMBER}", ruled(lambda x, dx: np.ones(6)[jnp.rint(x / dx).astype(int)])
+    ),
+    "a labelled array from outside": undeclared(
+        f"{RULE} uses a labelled array from outside the rule. Name it among the rule's arguments, read it there, "
+        'k[...], and give it to solve: k=fd.along(array, "x"). (…)',
+        ruled(lambda u: u["t-1"] + fd.along(np.ones(6), "x")),
+    ),
     "a convolution of the field": undeclared(
         f"{RULE} failed when it was traced: ValueError: convolve() only support 1-dimensional inputs. {AT_A_POINT}",
         ruled(lambda u, k: jnp.convolve(u["t-1"], k, mode="same"), k=np.ones(3)),
@@ -266,6 +294,42 @@ PYTHON = {
         f"{RULE} failed when it was traced: ValueError: axis -1 is out of bounds for array of dimension 0. "
         f"{AT_A_POINT}",
         ruled(lambda u: jnp.fft.fft(u["t-1"]).real),
+    ),
+}
+
+OF_THE_GRID = "Coordinates are numbers at one point there, of shape (): take what all have in common from `grid`."
+
+
+def one_number(operation: str, rule: Any, **options: Any) -> Wrong:
+    """A rule that takes what it reads at its point for an array."""
+    return undeclared(f"{RULE} takes {operation} of one number. {AT_A_POINT}", ruled(rule, **options))
+
+
+WHOLE_ARRAYS = {
+    "sum": one_number("a sum, mean or norm", lambda u: u["t-1"].sum()),
+    "mean": one_number("a sum, mean or norm", lambda u: u["t-1"] - jnp.mean(u["t-1"])),
+    "std": one_number("a sum, mean or norm", lambda u: jnp.std(u["t-1"])),
+    "norm": one_number("a sum, mean or norm", lambda u: u["t-1"] / jnp.linalg.norm(u["t-1"])),
+    "np.mean": one_number("a sum, mean or norm", lambda u: np.mean(u["t-1"])),
+    "max": one_number("a maximum", lambda u: jnp.max(jnp.abs(u["t-1"]))),
+    "nanmin": one_number("a minimum", lambda u: jnp.nanmin(u["t-1"])),
+    "prod": one_number("a product", lambda u: jnp.prod(u["t-1"])),
+    "all": one_number("`all`", lambda u: jnp.where(jnp.all(u["t-1"] > 0), 1.0, 0.0)),
+    "median": one_number("`any` or a median", lambda u: jnp.median(u["t-1"])),
+    "argmax": one_number("`argmax`", lambda u: jnp.argmax(u["t-1"]).astype(float)),
+    "cumsum": one_number("a running sum", lambda u: jnp.cumsum(u["t-1"])[0]),
+    "flip": one_number("a flip", lambda u: jnp.flip(u["t-1"])),
+    "roll": one_number("a roll or part", lambda u: (jnp.roll(u["t-1"], -1) - jnp.roll(u["t-1"], 1)) / 2),
+    "take": one_number("an entry", lambda u: jnp.take(u["t-1"], 0)),
+    "dot": one_number("a dot product", lambda u: jnp.dot(u["t-1"], u["t-1", "x-0"])),
+    "vdot": one_number("a dot product", lambda u: jnp.vdot(u["t-1"], u["t-1"])),
+    "of a labelled parameter": one_number("a maximum", lambda u, k: u["t-1"] / jnp.max(k[...]), k=np.ones(6)),
+    "lifted": undeclared(
+        f"{RATE} takes a sum, mean or norm of one number. {AT_A_POINT}", rated(lambda u: fd.apply(jnp.mean, u) - u)
+    ),
+    "of a coordinate": undeclared(
+        f"Rule `lambda` on u[0] takes a sum, mean or norm of one number. {OF_THE_GRID}",
+        ruled(keep, initial=lambda x: jnp.exp(-((x - jnp.mean(x)) ** 2))),
     ),
 }
 
@@ -333,7 +397,7 @@ OPERATORS = {
 CASES = {
     f"{group}: {name}": case
     for group, cases in dict(
-        offset=OFFSETS, argument=ARGUMENTS, result=RESULTS, python=PYTHON, operator=OPERATORS
+        offset=OFFSETS, argument=ARGUMENTS, result=RESULTS, python=PYTHON, operator=OPERATORS, whole=WHOLE_ARRAYS
     ).items()
     for name, case in cases.items()
 }
@@ -342,6 +406,25 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_message(case: Wrong) -> None:
     case.check()
+
+
+@jax.jit
+def spread(low: Any, high: Any) -> Any:
+    return jnp.max(jnp.array([high - low]))
+
+
+def test_functions_of_arrays_are_served_where_there_are_arrays() -> None:
+    def rule(u: Any, k: Any, dt: Any, dx: Any) -> Any:
+        reads = jnp.stack([u["t-1", "x-1"], u["t-1"], u["t-1", "x+1"]])
+        smooth = jnp.sum(jnp.roll(k, 1) * reads) + jnp.median(reads) + jnp.flip(reads)[0] + reads @ reads
+        return smooth + jnp.max(reads) + spread(reads[0], reads[2]) + jnp.mean(dt / dx) + jnp.sum(k[0]) * u["t-1"]
+
+    k, x = np.array([0.2, 0.3, 0.5]), nodes(periodic=True).x.points
+    u = declare(rule, lambda x: jnp.sin(x), grid=nodes(periodic=True))
+    reads = np.sin([np.roll(x, 1), x, np.roll(x, -1)])
+    expected = np.roll(k, 1) @ reads + np.median(reads, 0) + reads[2] + (reads**2).sum(0) + reads.max(0)
+    expected += reads[2] - reads[0] + u.grid.t.step / u.grid.x.step + k[0] * reads[1]
+    np.testing.assert_allclose(fd.solve(u, k=k)["u"][1], expected, rtol=1e-12)
 
 
 def test_a_rule_may_stand_under_jit() -> None:

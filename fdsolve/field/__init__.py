@@ -18,6 +18,7 @@ from ._field import Field as Field
 from ._field import Together as Together
 from ._field import point as point
 from ._field import together as together
+from ._rules import OF_KEYS as OF_KEYS
 from ._rules import Along as Along
 from ._rules import Interpolate as Interpolate
 from ._rules import Marked as Marked
@@ -25,6 +26,7 @@ from ._rules import Rate as Rate
 from ._rules import Residual as Residual
 from ._rules import Whole as Whole
 from ._rules import along as along
+from ._rules import are_keys as are_keys
 from ._rules import bare as bare
 from ._rules import check_numbers as check_numbers
 from ._rules import describe_rule as describe_rule

@@ -10,13 +10,15 @@ from ..errors import DeclarationError
 from ..region import signature_of
 from ..units import is_quantity
 from ._conditions import AbstractBoundary
-from ._rules import Along, Interpolate, Marked, Rate, Whole, check_numbers
+from ._rules import OF_KEYS, Along, Interpolate, Marked, Rate, Whole, are_keys, check_numbers
 
 _WANTED = "a rule is a number, an array, a function, `fd.rate(...)` or a boundary condition"
 
 
 def check_rule(rule: Any, what: str) -> None:
     """Refuses what is no rule; `what` names the region it was assigned to."""
+    if are_keys(rule.array if isinstance(rule, Along | Whole) else rule):
+        raise DeclarationError(f"{what}: {_WANTED}, got a random key. {OF_KEYS}")
     if isinstance(rule, AbstractBoundary | Along | Whole | Interpolate):
         return
     if isinstance(rule, type):

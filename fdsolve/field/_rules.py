@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -169,6 +169,17 @@ def check_numbers(value: Any, what: str) -> None:
     if not (jnp.issubdtype(dtype, jnp.number) or dtype.kind == "b"):
         got = f"an array of dtype {value.dtype}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
         raise DeclarationError(f"{what} got {' '.join(got.split())}, which is no array of numbers.")
+
+
+OF_KEYS = (
+    "Draw from it in a rule, at each point from one of its own: jax.random.normal(jax.random.fold_in(key, number))."
+)
+"""What to do about a random key that stands for numbers."""
+
+
+def are_keys(value: Any) -> TypeGuard[jax.Array]:
+    """Whether an array is one of random keys, of `jax.random.key`."""
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def describe_rule(rule: Any) -> str:

@@ -23,7 +23,6 @@ from ._plan import Plan as Plan
 from ._plan import make_plan as make_plan
 from ._plan import show_option as show_option
 from ._plan import show_wrong as show_wrong
-from ._problem import are_keys as are_keys
 from ._receivers import Receivers as Receivers
 from ._receivers import Recording as Recording
 from ._receivers import index_key as index_key

@@ -4,7 +4,7 @@ import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import DeclarationError, PlanningError
-from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Residual, Whole, bare
+from ..field import AbstractBoundary, Along, Assignment, Field, Interpolate, Residual, Whole, are_keys, bare
 from ..grid import in_axis_units
 from ..region import Layout
 from ..stencil import Labelled as LabelledSpec
@@ -143,11 +143,6 @@ def _classify(name: str, value: Any, grid: Any, real: np.dtype, store: Store) ->
     if shape and shape == space_shape and not are_keys(value):
         return _labelled(name, grid.space, frozenset(), value, grid, real, store)
     return _whole(name, value, real, store)
-
-
-def are_keys(value: Any) -> TypeGuard[jax.Array]:
-    """Whether an array is one of random keys, of `jax.random.key`."""
-    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def _option_meant(name: str) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from jax.core import Tracer
 
-from ..field import Field
+from ..field import Field, are_keys
 from ..files import GROWS, RUN
 from ..grid import Axis, Grid
-from ..planning import Cut, Plan, Reduction, Showing, Shown, are_keys
+from ..planning import Cut, Plan, Reduction, Showing, Shown
 from ..units import is_quantity, name_of
 from ._names import time_coordinate
 from ._sgrid import TOPOLOGY, letters_of, location_of, shift_of, topology

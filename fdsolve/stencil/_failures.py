@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import jax
 
 from ..errors import DeclarationError, FdsolveError
+from ._one_point import AT_A_POINT
 
 _VIEW_NAMES = (
     "fdsolve.views",
@@ -19,7 +20,11 @@ _VIEW_NAMES = (
     "Moved",
 )
 _FIELD_NAMES = ("'Field'", "'Target'", "fdsolve.field._field.")
-_WANTS_AXES = re.compile(r"1-dimensional|dimension 0|number of dimensions|\bndim\b|shape \(\)")
+_WANTS_AXES = re.compile(
+    r"1-dimensional|one dimensional|dimension 0|0-dimensional|0-d array|unsized|number of dimensions|\bndim\b"
+    r"|shape \(\)"
+)
+_LABELLED_NAMES = ("'Along'", "'Interpolate'", "'Whole'")
 _NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -48,7 +53,7 @@ def explained(what: str) -> Iterator[None]:
             f"`or`, "
             f"`max`, `float`, or a function of `math` or `np`. Use jnp.where(condition, a, b) for `if`, `&` and `|` "
             f"for "
-            f"`and` and `or`, and functions of `jnp`."
+            f"`and` and `or`, and functions and arrays of `jnp`."
         ) from error
     except (TypeError, AttributeError, ValueError, IndexError, ArithmeticError) as error:
         raise DeclarationError(f"{what} {_explanation(error)}") from error
@@ -70,6 +75,11 @@ def _explanation(error: Exception) -> str:
             f"uses a Field itself, from outside the rule. Take it by its name as an argument of the rule, lambda v: "
             f'v["t-1"], and give all fields to solve. ({short})'
         )
+    if any(name in text for name in _LABELLED_NAMES):
+        return (
+            f"uses a labelled array from outside the rule. Name it among the rule's arguments, read it there, k[...], "
+            f'and give it to solve: k=fd.along(array, "x"). ({short})'
+        )
     if "string indexing" in text:
         return (
             f"reads a plain value at an offset; only fields and parameters with axes have neighbours. Label an array "
@@ -78,8 +88,5 @@ def _explanation(error: Exception) -> str:
         )
     failed = f"failed when it was traced: {type(error).__name__}: {short}"
     if _WANTS_AXES.search(text):
-        return (
-            f"{failed.rstrip('.')}. Fields are numbers at one point there, of shape (): read neighbours, "
-            f'u["x-1"] + u["x+1"]; of all values fd.reduce makes a number.'
-        )
+        return f"{failed.rstrip('.')}. {AT_A_POINT}"
     return failed

@@ -12,11 +12,13 @@ import numpy as np
 from jax.core import ShapedArray
 
 from ..errors import DeclarationError, PlanningError
+from ..field import OF_KEYS, are_keys
 from ..units import is_quantity
 from ._context import Reader
 from ._failures import explained
 from ._key import jaxpr_key
 from ._linearity import AFFINE, CONSTANT, NONLINEAR, depends_on, output_degrees, weights_depend_on
+from ._one_point import AT_A_POINT, check_one_point
 from ._operands import Misplaced, Operand, ProfileRead, StateRead, WholeRead
 from ._results import describe_result
 from ._scalarise import needs_scalarising, scalarise
@@ -146,6 +148,7 @@ def _traced(
     specs = [jax.ShapeDtypeStruct(found[o].shape, found[o].dtype, weak_type=is_weak(o)) for o in operands]
     if num_shifted:
         _check_shifted(closed, operands, what)
+    check_one_point(closed, operands, what)
     rule = make_traced(_simplify(closed, specs), operands, dtype)
     for one in rule.operands:
         if isinstance(one, Misplaced):
@@ -316,11 +319,14 @@ def _checked_scalar(result: Any, what: str, dtype: Any, found: Mapping[Operand, 
             f"through the argument of its name, `u[...]`."
         ) from None
     if value.shape != ():
+        single = AT_A_POINT if value.size == 1 else None
+        remedy = 'Read single entries of an array, or label it by the grid\'s axes and name it: k=fd.along(array, "x").'
         raise DeclarationError(
             f"{what} returned an array of shape {value.shape}; a rule gives one number, the value at its point."
-            f"{_show_wholes(found)} "
-            f'Read single entries of an array, or label it by the grid\'s axes: fd.along(array, "x").'
+            f"{_show_wholes(found)} {single or remedy}"
         )
+    if are_keys(value):
+        raise DeclarationError(f"{what} returned a random key; a rule gives a number. {OF_KEYS}")
     if jnp.issubdtype(value.dtype, jnp.complexfloating) and not jnp.issubdtype(dtype, jnp.complexfloating):
         raise DeclarationError(
             f"{what} returned a complex value for a real field; declare the field with dtype=complex."

@@ -70,3 +70,9 @@ def test_keys_are_no_fields():
     keys = fd.along(jax.random.split(jax.random.key(0), NUM_X), "x")
     with pytest.raises(fd.DeclarationError, match="The parameter `key` holds random keys, which rules get whole"):
         fd.solve(noisy(), a=1.0, key=keys)
+
+
+@pytest.mark.parametrize("given", [jax.random.key(0), fd.whole(jax.random.key(0)), fd.rate(jax.random.key(0))])
+def test_keys_are_no_rules(given):
+    with pytest.raises(fd.DeclarationError, match=r"u\[0\]: a rule is a number, .*, got a random key\. Draw from it"):
+        noisy()[0] = given
