@@ -8,9 +8,10 @@ import numpy as np
 from ..errors import PlanningError
 from ..field import AbstractEvolving, AbstractOrdered, AbstractPeriodic, Use
 from ..region import Box, Layout, Part, Points
+from ._beside import NearHoles, near_holes
 from ._grid_wall import Beyond, ghost_rule, periodic_rule
 from ._masks import mask_of
-from ._phases import FieldPhase, Phase, WallSpan
+from ._phases import FieldPhase, Hole, Phase, WallSpan
 from ._pieces import Piece, RuleBook
 from ._pole_ghosts import pole_pieces
 from ._poles import BeyondPole
@@ -132,6 +133,8 @@ def _wall_pieces(
     for layer in range(1, width + 1):
         beyond = Beyond(name, span, layer, use, remembers)
         rule = ghost_rule(book, phase.fields[name], beyond, moves)
+        if holes := _holes_behind(book, name, phase, beyond, rule):
+            rule = ghost_rule(book, phase.fields[name], beyond, moves, holes)
         for part in span.points.parts:
             own = _layers(part.box, span.side, layer, 1, shape)
             whole = Part(_extend(own, filled, shape, halo))
@@ -145,6 +148,23 @@ def _wall_pieces(
             if moves:
                 found.given = found.given.union(Points.of_box(whole.box))
     return found
+
+
+def _holes_behind(book: RuleBook, name: str, phase: Phase, beyond: Beyond, rule: int) -> NearHoles:
+    """The holes of a field among the points that a layer of its ghost values is made of, not those under a hole."""
+    side, num_axes = beyond.span.side, len(book.problem.scope.grid.space)
+    reach = max((abs(read.offset[side.axis]) for read in book.rules[rule].reads if read.field == name), default=0)
+    most = reach - beyond.layer
+
+    def stands_before(hole: Hole) -> bool:
+        feet = beyond.span.points.subtract(hole.points)
+        inwards = (tuple(-side.outward * n * (a == side.axis) for a in range(num_axes)) for n in range(1, most + 1))
+        rows = (feet.shift(offset) for offset in inwards)
+        return hole.predicate is not None or any(not row.intersect(hole.points).empty for row in rows)
+
+    if not any(stands_before(hole) for hole in phase.fields[name].holes):
+        return ()
+    return tuple(one for one in near_holes(book, phase) if one[0] == name and stands_before(one[1]))
 
 
 def _moves(one: FieldPhase, span: WallSpan, level: int) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,8 @@ from ..grid import scaling_axes
 from ..region import Layout
 from ..stencil import Reader, RuleContext, StateRead, Traced, WholeRead, take_value, trace
 from ._arcs import coefficients_in_coordinate
+from ._beside import NearHoles, holes_key
+from ._holes import HoleResolver
 from ._phases import FieldPhase, WallSpan
 from ._pieces import RuleBook
 from ._walls import Side
@@ -39,6 +42,7 @@ class GridWall(AbstractWall):
     beyond: Beyond
     what: str
     rates: tuple[Evaluator, ...] = ()
+    resolver: HoleResolver | None = None
 
     def __post_init__(self) -> None:
         self.layer, self.use = self.beyond.layer, self.beyond.use
@@ -57,7 +61,8 @@ class GridWall(AbstractWall):
         return tuple(offset)
 
     def interior(self, index: int, back: int = 0) -> jax.Array:
-        return self.context.read_state(self.beyond.name, -back, self._offset(index))
+        read = self.context.read_state if self.resolver is None else partial(self.resolver, self.context)
+        return read(self.beyond.name, -back, self._offset(index))
 
     def distance(self, index: int) -> Any:
         grid, axis = self.context.grid, self._axis_name
@@ -111,8 +116,11 @@ class GridWall(AbstractWall):
         return total
 
 
-def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = False) -> int:
-    """The rule that gives the ghost points of a layer, or with `rate` their du/dt, from the points behind the wall."""
+def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = False, holes: NearHoles = ()) -> int:
+    """The rule that gives the ghost points of a layer, or with `rate` their du/dt, from the points behind the wall.
+
+    What of these lies in one of the `holes` is as it is seen from the outermost point.
+    """
     name, span = beyond.name, beyond.span
     assignment, side = span.assignment, span.side
     condition = assignment.rule
@@ -128,13 +136,14 @@ def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = Fal
         for part, coefficient in enumerate(condition.coefficients)
     ]
     own_rates = _own_rates(book, one, beyond, what) if rate else ()
+    resolver = HoleResolver(book, holes, what, name, base) if holes else None
 
     def call(reader: Reader) -> tuple[Any, list[Any]]:
         at_wall = RuleContext(
             scope, layout, reader, what, stage=rate, base=base, wall=wall_shift, normal=side.normal(len(base))
         )
         coefficients = [take_value(evaluate(at_wall)) for evaluate in evaluators]
-        wall = GridWall(RuleContext(scope, layout, reader, what, stage=rate), beyond, what, own_rates)
+        wall = GridWall(RuleContext(scope, layout, reader, what, stage=rate), beyond, what, own_rates, resolver)
         wall.paired = (name, side) in book.paired
         with jax.numpy_dtype_promotion("standard"):  # real coefficients and distances meet complex fields
             coefficients = coefficients_in_coordinate(at_wall, axis, condition, coefficients)
@@ -144,7 +153,7 @@ def ghost_rule(book: RuleBook, one: FieldPhase, beyond: Beyond, rate: bool = Fal
             return condition.ghost(wall, *coefficients), at_wall.shifted_constants
 
     key = ("ghost", name, span.index, side, beyond.layer, beyond.use, beyond.remembers, rate)
-    key = (*key, tuple(id(evaluate) for evaluate in own_rates))
+    key = (*key, tuple(id(evaluate) for evaluate in own_rates), holes_key(holes))
     return book.number(key, lambda: trace(call, what, scope.dtypes[name]))
 
 

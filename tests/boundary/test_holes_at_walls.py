@@ -57,3 +57,39 @@ def test_what_a_hole_has_no_value_for_gives_no_nan(rule: Any, hole: np.ndarray) 
 
     slope = jax.grad(loss)(0.7)
     assert abs(slope - (loss(0.7 + 1e-5) - loss(0.7 - 1e-5)) / 2e-5) < 1e-7 * abs(slope)
+
+
+def beside_wall(rule: Any, hole: Any, value: float = 0.0, slope: float = 0.0, **options: Any) -> Any:
+    """The last level of a field whose walls in x lie on points, and whose hole stands one or two before them."""
+    x, y = fd.Axis(0.0, 4.0, num=9), fd.Axis(0.0, 1.0, num=5, periodic=True)
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.04, num=5), x=x, y=y))
+    u[...] = rule
+    u[0] = lambda x, y: 1.0 + value * x
+    u[dict(x=[0, -1])] = Neumann(value)
+    u[hole] = Neumann(slope)
+    return fd.solve(u, save=fd.final(), **options)["u"][-1]
+
+
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("row", [1, 2, 7])
+def test_a_wall_with_a_hole_before_it_does_not_mirror_its_inside(row: int, order: int) -> None:
+    hole = np.zeros((9, 5), bool)
+    hole[row, 1:3] = True
+    rule = fd.rate(lambda u: laplacian(u, order=order))
+    assert np.nanmax(np.abs(beside_wall(rule, hole, kernel="slices") - 1.0)) < 1e-14
+
+
+@pytest.mark.parametrize("kernel", ["slices", "native"])
+@pytest.mark.parametrize("at_run_time", [False, True])
+def test_ghosts_behind_a_hole_are_mirrors_of_its_wall(kernel: str, at_run_time: bool) -> None:
+    hole: Any = np.zeros((9, 5), bool)
+    hole[1, 2] = True
+    if at_run_time:
+        hole = fd.where(lambda x, y, place: (abs(x - place) < 0.1) & (abs(y - 0.4) < 0.1))
+    parameters = dict(place=jnp.asarray(0.5)) if at_run_time else {}
+    last = beside_wall(lambda u: u["t-1", "x-1"], hole, 0.5, 0.25, kernel=kernel, **parameters)
+    # At x = 0 a step of the rule reads u(0.5) + 2 Δx ∂u/∂n; before the hole u(0) + Δx ∂u/∂n stands for u(0.5).
+    u, v = 1.0 + 0.25 * np.arange(2), 1.0
+    for _ in range(4):
+        u, v = np.array([u[1] + 0.5, u[0]]), v + 0.5 * 0.25 + 0.5
+    np.testing.assert_allclose(last[0], [u[0], u[0], v, u[0], u[0]], rtol=1e-13)
