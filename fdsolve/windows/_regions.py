@@ -75,6 +75,15 @@ def index_key(index: Any, shape: tuple[int, ...]) -> Key:
     return tuple(_ranges(item, n, index) for item, n in zip(items, shape, strict=False))
 
 
+def check_not_empty(index: Any) -> None:
+    """Refuses `F[index] = …` that holds no index of any array."""
+    for item in index if isinstance(index, tuple) else (index,):
+        ends = (item.start, item.stop) if isinstance(item, slice) and (item.step or 1) > 0 else (None, None)
+        reversed_ = None not in ends and (ends[0] < 0) == (ends[1] < 0) and ends[0] >= ends[1]
+        if reversed_ or item == []:
+            raise DeclarationError(f"F[{_show(index)}]: the region is empty (no index lies in {_show(item)}).")
+
+
 def table_key(key: Any) -> Key:
     """The key of a function table's entry: on each axis an index, (start, stop) or (start, stop, step).
 
