@@ -10,6 +10,7 @@ from jax import tree_util
 from ..errors import DeclarationError
 from ..field import check_numbers
 from ..grid import Grid
+from ..units import quantity, units_of
 from ._labels import in_order
 from ._order import coordinates, in_places
 
@@ -17,8 +18,9 @@ Places = Mapping[str, Mapping[str, np.ndarray]]
 """Coordinates of labelled data: by where they stand in the data, and by dimension."""
 
 
-def plain_data(data: Any, grid: Grid, known: Places) -> tuple[Any, Places]:
-    """The data without labels, and where they lie; `known` is where those of the first step did.
+def plain_data(data: Any, grid: Grid, known: Places, in_units: bool) -> tuple[Any, Places]:
+    """The data without labels, and where they lie; `known` is where those of the first step did. `in_units` makes
+    quantities of those that say what units they are in.
 
     Raises: DeclarationError for what is no number or array, and for data that lie elsewhere.
     """
@@ -36,6 +38,7 @@ def plain_data(data: Any, grid: Grid, known: Places) -> tuple[Any, Places]:
         leaf = in_places(leaf, grid, what, known.get(where))
         dims = [str(dim) for dim in leaf.dims if dim in leaf.coords]
         found[where] = {dim: coordinates(leaf, grid, dim, what) for dim in dims}
-        return in_order(leaf, grid)
+        entries = in_order(leaf, grid)
+        return quantity(entries, units_of(leaf)) if in_units else entries
 
     return tree_util.tree_map_with_path(plain, data, is_leaf=lambda leaf: isinstance(leaf, xr.DataArray)), found

@@ -278,7 +278,8 @@ class Stream:
             units = self._declared.units
             own = units.attach({name: units.detach(name, value, "step") for name, value in given.items()})
             data = {name: value for name, value in data.items() if name not in own}
-        data, places = plain_data(data, self._declared.plan.problem.scope.grid, self._places)
+        problem = self._declared.plan.problem
+        data, places = plain_data(data, problem.scope.grid, self._places, problem.units is not None)
         return {**data, **own} if own else data, places
 
     def _check(self, data: Any) -> tuple[str, dict[str, Any]]:

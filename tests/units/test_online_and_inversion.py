@@ -49,6 +49,19 @@ def test_a_stream_gives_fields_losses_and_gradients_in_units() -> None:
         stream.update(kappa=0.2)
 
 
+def test_labelled_data_of_a_stream_are_in_their_units() -> None:
+    def apart(state: Any, data: Any) -> Any:
+        return ((state["T"] - data) ** 2).sum()
+
+    seen = xr.DataArray(np.linspace(0.0, 2.0, 11), dict(x=rod().grid.x.points), ("x",), attrs=dict(units="K"))
+    losses = []
+    for data in (seen, (1000 * seen).assign_attrs(units="mK"), seen.values * K):
+        losses.append(fd.online(rod(), dict(kappa=KAPPA), loss=apart).step(data).loss.to(K**2).mantissa)
+    np.testing.assert_allclose(losses, losses[2], rtol=1e-12)
+    with pytest.raises(fd.DeclarationError, match="do not match: K != m"):
+        fd.online(rod(), dict(kappa=KAPPA), loss=apart).step(seen.assign_attrs(units="m"))
+
+
 def test_a_stream_takes_inputs_in_units() -> None:
     T = rod()
     T[dict(x=5)] += fd.rate(lambda heating: heating)
