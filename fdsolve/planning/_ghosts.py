@@ -162,7 +162,8 @@ def _holes_behind(book: RuleBook, name: str, phase: Phase, beyond: Beyond, rule:
         rows = (feet.shift(offset) for offset in inwards)
         return hole.predicate is not None or any(not row.intersect(hole.points).empty for row in rows)
 
-    if not any(stands_before(hole) for hole in phase.fields[name].holes):
+    repeated = isinstance(beyond.span.assignment.rule, AbstractPeriodic)  # from the other end, holes too
+    if repeated or not any(stands_before(hole) for hole in phase.fields[name].holes):
         return ()
     return tuple(one for one in near_holes(book, phase) if one[0] == name and stands_before(one[1]))
 
