@@ -1,7 +1,7 @@
 """The values known while one level is computed, and how operands are taken from them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -254,6 +254,16 @@ def vectorise_function(
         else:
             function = _repeated(function, shape[axis])
     return function(*values)
+
+
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of where it holds and its values, with no derivative where it does not."""
+
+    def within(here: Any, *inputs: Any) -> Any:
+        safe = [jnp.where(here, x, lax.stop_gradient(x)) if jnp.issubdtype(x.dtype, jnp.inexact) else x for x in inputs]
+        return function(*safe)
+
+    return within
 
 
 def _repeated(function: Any, size: int) -> Any:

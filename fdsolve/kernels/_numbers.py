@@ -91,6 +91,11 @@ def spread(number: Any, shape: tuple[int, ...]) -> jax.Array:
     return _spread.bind(jnp.asarray(number), shape=tuple(shape))
 
 
+def collect(array: jax.Array, ndim: int) -> jax.Array:
+    """The sum of an array over its last axes, so many."""
+    return _collect.bind(array, ndim=ndim)
+
+
 def _run_spread(number: jax.Array, *, shape: tuple[int, ...]) -> jax.Array:
     return lax.broadcast_in_dim(number, (*number.shape, *shape), range(number.ndim))
 
@@ -141,7 +146,7 @@ def _define(primitive: Any, run: Any, transpose: Any) -> None:
 
 
 def _spread_transpose(cotangent: Any, number: Any, *, shape: tuple[int, ...]) -> list[Any]:
-    return [_collect.bind(cotangent, ndim=len(shape))]
+    return [collect(cotangent, len(shape))]
 
 
 def _collect_transpose(cotangent: Any, array: Any, *, ndim: int) -> list[Any]:

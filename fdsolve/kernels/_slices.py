@@ -11,13 +11,20 @@ from jax import lax
 
 from ..planning import Array, Piece
 from ..region import Box
-from ..stencil import Operand, ProfileRead, StateRead, Traced, may_share, share
+from ..stencil import Operand, ProfileRead, StateRead, Traced, count_equations, may_share, share
 from ..transforms import along
 from ._affine_pieces import evaluate_parts, split_piece
-from ._level import Level, take_box, vectorise, vectorise_function
+from ._level import Level, guarded, take_box, vectorise, vectorise_function
+from ._long import evaluate_long, long_rule
 from ._numbers import at_points
+from ._settle import settle, settle_back
 
 Read = TypeVar("Read", bound=Operand)
+
+LONG = 16
+"""Equations of a linear rule that is long."""
+SMALL = 2**10
+"""Points of a box that are too few for it to matter how often XLA computes a value there."""
 
 
 def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array | None = None) -> jax.Array:
@@ -35,11 +42,21 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
     acts = selector(level, piece, axes, piece.box)
     held = acts if held is None else held if acts is None else held & acts
     consts, none = level.arrays.consts[piece.rule], (False,) * len(axes)
+    if (long := long_rule(rule)) is not None:
+        given, axes_of = [*consts, *values], [*[none] * len(consts), *flags]
+        return settle(evaluate_long(long, held, given, axes_of, piece.box.shape)[0])
     function = partial(_with_consts, rule, len(consts))
     values, flags = [*consts, *values], [*[none] * len(consts), *flags]
     if not rule.operands:
         return at_points(function, values, flags, piece.box.shape)
-    return _at_held_points(function, held, values, flags, piece.box.shape)
+    return _settled(_at_held_points(function, held, values, flags, piece.box.shape), rule)
+
+
+def _settled(value: jax.Array, rule: Traced) -> jax.Array:
+    """What a rule gives on a box; computed once where the rule is long, and what comes back to it where it reads much."""
+    if value.size < SMALL or len(rule.reads) < 2:
+        return value
+    return settle(value) if count_equations(rule.jaxpr) >= LONG else settle_back(value)
 
 
 def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]) -> dict[Piece, jax.Array]:
@@ -57,7 +74,11 @@ def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]
             taken = {one: level.take(one, box, axes) for one in farthest_first(together.operands)}
             values, flags = zip(*(taken[one] for one in together.operands), strict=True)
             held = selector(level, group[0], axes, box)
-            found.update(zip(group, _at_held_points(together, held, values, flags, box.shape), strict=True))
+            linear = all(level.structure.rules[piece.rule].affine for piece in group)
+            long = None if linear else long_rule(together)
+            evaluated = _at_held_points if long is None else evaluate_long
+            results = evaluated(long or together, held, values, flags, box.shape)
+            found.update((piece, settle(one)) for piece, one in zip(group, results, strict=True))
     return found
 
 
@@ -71,7 +92,7 @@ def _at_held_points(
     """A scalar function of several values at all points of a box, with no derivative where it is not `held` to."""
     if held is None:
         return at_points(function, values, flags, shape)
-    return at_points(_guarded(function), [held, *values], [(True,) * len(shape), *flags], shape)
+    return at_points(guarded(function), [held, *values], [(True,) * len(shape), *flags], shape)
 
 
 def sets_box(piece: Piece) -> bool:
@@ -131,17 +152,7 @@ def vectorise_guarded(
 
     So no inf or nan from a point that the function does not define enters a gradient.
     """
-    return vectorise_function(_guarded(function), [held, *values], [(True,) * len(shape), *flags], shape)
-
-
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of where it holds and its values, with no derivative where it does not."""
-
-    def guarded(here: Any, *inputs: Any) -> Any:
-        safe = [jnp.where(here, x, lax.stop_gradient(x)) if jnp.issubdtype(x.dtype, jnp.inexact) else x for x in inputs]
-        return function(*safe)
-
-    return guarded
+    return vectorise_function(guarded(function), [held, *values], [(True,) * len(shape), *flags], shape)
 
 
 def selector(level: Level, piece: Piece, axes: tuple[str, ...], box: Box) -> jax.Array | None:

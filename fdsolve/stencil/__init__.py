@@ -34,6 +34,7 @@ from ._operands import WholeRead as WholeRead
 from ._results import describe_result as describe_result
 from ._results import pick_component as pick_component
 from ._results import take_value as take_value
+from ._scalarise import ELEMENTWISE as ELEMENTWISE
 from ._scope import Labelled as Labelled
 from ._scope import Scope as Scope
 from ._scope import Static as Static

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from ._equations import CALLS, bind_equation, follow, inner_of
 
 MAX_ELEMENTS = 2048
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     {
         "add", "sub", "mul", "div", "rem", "max", "min", "neg", "abs", "sign", "exp", "exp2", "log", "log1p", "expm1",
         "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "sqrt",
@@ -24,6 +24,7 @@ _ELEMENTWISE = frozenset(
         "complex", "stop_gradient", "copy", "select_n", "clamp", "add_any", "nextafter",
     }
 )  # fmt: skip
+"""Equations of scalars that act on arrays entry by entry."""
 _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "reduce_sum": lax.add, "reduce_prod": lax.mul, "reduce_max": lax.max, "reduce_min": lax.min,
     "reduce_and": lax.bitwise_and, "reduce_or": lax.bitwise_or,
@@ -105,7 +106,7 @@ def _apply(eqn: Any, inputs: list[Any]) -> list[Any]:
         return _bind(eqn, inputs)
     sizes = [prod(v.aval.shape) for v in (*eqn.outvars, *eqn.invars)]
     if max(sizes) <= MAX_ELEMENTS:
-        if name in _ELEMENTWISE:
+        if name in ELEMENTWISE:
             return [_elementwise(eqn, inputs)]
         if name in _FOLDS:
             return [_fold(eqn, inputs[0])]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from fdsolve.kernels.native._derivable import pull_through
+from fdsolve.kernels._derivable import pull_through
 
 RULES: dict[str, Callable[..., Any]] = {
     "sums": lambda x, y, c: x - y + c * x - (-y) * x,

@@ -36,7 +36,7 @@ _MOVING = frozenset(
     {
         "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "slice", "transpose", "rev", "concatenate", "pad",
         "split", "stack", "unstack", "optimization_barrier", "fdsolve_cut", "fdsolve_put", "fdsolve_join",
-        "fdsolve_part", "fdsolve_spread",
+        "fdsolve_part", "fdsolve_settle", "fdsolve_settle_back", "fdsolve_spread",
     }
 )  # fmt: skip
 """What puts entries elsewhere, or several in one place."""

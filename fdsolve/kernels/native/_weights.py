@@ -18,7 +18,7 @@ from jax import lax
 from jax.core import Tracer
 
 from ...stencil import Operand, StateRead, Traced, WholeRead, make_traced, make_traced_each, share
-from ._derivable import pull_through
+from .._derivable import pull_through
 
 TARGET = WholeRead("cotangent")
 """Stands for the cotangent of what an operation wrote."""

@@ -14,7 +14,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 from jax import lax
 
-from ...stencil import CALLS, bind_equation, follow, inner_of
+from ..stencil import CALLS, bind_equation, follow, inner_of
 
 
 def pull_through(
