@@ -53,7 +53,7 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
 
 
 def _settled(value: jax.Array, rule: Traced) -> jax.Array:
-    """What a rule gives on a box; computed once where the rule is long, and what comes back to it where it reads much."""
+    """What a rule gives on a box, settled where the rule is long; where it reads much, what comes back to it."""
     if value.size < SMALL or len(rule.reads) < 2:
         return value
     return settle(value) if count_equations(rule.jaxpr) >= LONG else settle_back(value)
@@ -76,8 +76,10 @@ def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]
             held = selector(level, group[0], axes, box)
             linear = all(level.structure.rules[piece.rule].affine for piece in group)
             long = None if linear else long_rule(together)
-            evaluated = _at_held_points if long is None else evaluate_long
-            results = evaluated(long or together, held, values, flags, box.shape)
+            if long is None:
+                results = _at_held_points(together, held, values, flags, box.shape)
+            else:
+                results = evaluate_long(long, held, values, flags, box.shape)
             found.update((piece, settle(one)) for piece, one in zip(group, results, strict=True))
     return found
 
