@@ -62,17 +62,22 @@ def find_null(solver: Any, system: LinearSystem, factors: Any, free: Mapping[str
     transposed = system.matrix.transpose()
     diagonal = system.matrix.diagonal()
     scale = jnp.max(jnp.stack([jnp.max(jnp.abs(d)) for d in diagonal.values()]))
-    floats, before, after = [], [], []
-    for name in system.matrix.layout.fields:
-        ones = {other: (free[other] & (other == name)).astype(d.dtype) for other, d in diagonal.items()}
+    names = system.matrix.layout.fields
+
+    def of(number: jax.Array) -> tuple[jax.Array, Vector, Vector]:
+        """Whether the field of this number floats, its constant, and the left vector beside that."""
+        assert system.matrix is not None
+        ones = {name: (free[name] & (number == at)).astype(diagonal[name].dtype) for at, name in enumerate(names)}
         seen = _largest(system.matrix.apply(ones))
         tiny = 1e3 * jnp.finfo(seen.dtype).eps * jnp.maximum(scale, _largest_entry(system))
-        floating = (seen <= tiny) & jnp.any(free[name])
-        weights = _left_vector(solver, system, transposed, ones, floating, tiny)
-        floats.append(floating)
-        before.append((weights, weights))
-        after.append((ones, weights))
-    return Null(tuple(floats), tuple(before), tuple(after))
+        floating = (seen <= tiny) & (_largest(ones) > 0)
+        return floating, ones, _left_vector(solver, system, transposed, ones, floating, tiny)
+
+    # One after the other in a loop: each may prepare and solve, and is compiled once for all fields.
+    found = lax.map(of, jnp.arange(len(names)))
+    each = [jax.tree.map(lambda one, at=at: one[at], found) for at in range(len(names))]
+    floats, ones, weights = zip(*each, strict=True)
+    return Null(floats, tuple(zip(weights, weights, strict=True)), tuple(zip(ones, weights, strict=True)))
 
 
 def _left_vector(

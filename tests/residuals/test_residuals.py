@@ -155,6 +155,48 @@ def test_an_equation_without_a_mean() -> None:
         np.testing.assert_allclose(found, first, atol=1e-8)
 
 
+class Counted(fd.solvers.AbstractLinearSolver):
+    """`Dense()`, and how often it was asked to prepare."""
+
+    def __init__(self) -> None:
+        self.inner, self.prepared = fd.solvers.Dense(), 0
+
+    def refuse(self, outline: Any) -> str | None:
+        return self.inner.refuse(outline)
+
+    def prepare(self, system: Any) -> Any:
+        self.prepared += 1
+        return self.inner.prepare(system)
+
+    def solve(self, system: Any, prepared: Any, rhs: Any, guess: Any) -> Any:
+        return self.inner.solve(system, prepared, rhs, guess)
+
+
+def test_means_of_several_fields_are_found_by_one_program() -> None:
+    """Each field of a ring floats, on a node axis that weighs its ends half; one search serves any number of them."""
+
+    def row(own: Any, other: Any, x: Any) -> Any:
+        return laplacian(own) - 0.5 * laplacian(other) - jnp.cos(np.pi * x)
+
+    def ring(**rules: Any) -> list[fd.Field]:
+        fields = [fd.Field(name, fd.Grid(x=fd.Axis(0.0, 1.0, num=9))) for name in rules]
+        for u in fields:
+            u[...] = fd.residual(rules[u.name])
+            u[dict(x=[0, -1])] = Neumann(0.0)
+        return fields
+
+    two = ring(a=lambda a, b, x: row(a, b, x), b=lambda a, b, x: row(b, a, x))
+    three = ring(a=lambda a, b, x: row(a, b, x), b=lambda b, c, x: row(b, c, x), c=lambda a, c, x: row(c, a, x))
+    solvers = Counted(), Counted()
+    solution = fd.solve(two, solver=solvers[0])
+    jax.make_jaxpr(lambda: fd.solve(three, solver=solvers[1])["c"])()
+    assert solvers[0].prepared == solvers[1].prepared
+
+    symbol = (2 * np.cos(np.pi / 8) - 2) * 64
+    for name in "ab":
+        np.testing.assert_allclose(solution[name], 2 * np.cos(np.pi * np.linspace(0, 1, 9)) / symbol, atol=1e-12)
+
+
 def test_under_vmap_and_jit_and_in_single_precision() -> None:
     u = fd.Field("u", fd.Grid(x=fd.Axis(0.0, 1.0, num=12)))
     u[...] = fd.residual(lambda u, k: k * laplacian(u) - u[...] + 1.0)
