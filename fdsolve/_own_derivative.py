@@ -33,11 +33,12 @@ class own_derivative:
 
     `rule(static, trees, tangents)` gives the result and its tangents. Tangents that are zero throughout come as
     `SymbolicZero`, and may be given back so. `static` is any object that holds no tracers. Works under jit, vmap and
-    both modes of differentiation, nested and inside of loops.
+    both modes of differentiation, nested and inside of loops. `open`: JAX's own derivative of the function is the same,
+    and what goes through a program's equations may go through the function's.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], open: bool = False) -> None:
+        self.function, self.open = function, open
         self.rule: Rule | None = None
         update_wrapper(self, function)
 
@@ -62,7 +63,7 @@ class own_derivative:
             forms.append(out_form)
             return found, jax.tree.leaves(moved)
 
-        found = _call_p.bind(*leaves, made=_Made(run, push))
+        found = _call_p.bind(*leaves, made=_Made(run, push, self.open))
         return forms[-1].unflatten(found)
 
 
@@ -72,6 +73,7 @@ class _Made:
 
     run: Callable[..., Leaves]
     push: Callable[[Sequence[Any], Sequence[Any]], tuple[Leaves, Leaves]]
+    open: bool
 
     @cached_property
     def traced(self) -> Callable[..., Leaves]:
@@ -82,6 +84,15 @@ class _Made:
 def _to_array(leaf: Any) -> jax.Array:
     """A leaf as an array: constants of a program may come as numbers."""
     return leaf if isinstance(leaf, jax.Array) else jnp.asarray(leaf)
+
+
+def opened(eqn: Any) -> jex.ClosedJaxpr | None:
+    """The equations of a function that an equation calls, where it is open."""
+    if eqn.primitive is not _call_p or not eqn.params["made"].open:
+        return None
+    return jax.make_jaxpr(eqn.params["made"].run)(
+        *(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
+    )
 
 
 def num_shots() -> int:
@@ -139,7 +150,7 @@ def _batch(inputs: Sequence[Any], places: Sequence[Any], *, made: _Made) -> tupl
         finally:
             _shots.reset(before)
 
-    out = _call_p.bind(*inputs, made=_Made(run, push))
+    out = _call_p.bind(*inputs, made=_Made(run, push, made.open))
     return out, [0] * len(out)
 
 

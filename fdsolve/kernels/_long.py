@@ -7,7 +7,7 @@ for each of them all that the rule computes and its derivative. Here it is compu
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -113,7 +113,7 @@ class _Task:
     guarded: bool
 
 
-@own_derivative
+@partial(own_derivative, open=True)
 def _evaluated(task: _Task, values: list[Any]) -> list[Any]:
     first = int(task.guarded)
     return vectorise_function(task.rule.forth, values[first:], task.flags[first:], task.shape)

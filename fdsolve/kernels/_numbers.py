@@ -6,6 +6,7 @@ the tangent of a number is spread over the box, and cotangents there are collect
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -56,7 +57,7 @@ def at_points(
     return vectorise_function(function, values, flags, shape)
 
 
-@own_derivative
+@partial(own_derivative, open=True)
 def _evaluated(rule: _Rule, values: list[Any]) -> Any:
     return vectorise_function(rule.function, values, rule.flags, rule.shape)
 

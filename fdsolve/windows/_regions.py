@@ -78,10 +78,17 @@ def index_key(index: Any, shape: tuple[int, ...]) -> Key:
 def check_not_empty(index: Any) -> None:
     """Refuses `F[index] = …` that holds no index of any array."""
     for item in index if isinstance(index, tuple) else (index,):
-        ends = (item.start, item.stop) if isinstance(item, slice) and (item.step or 1) > 0 else (None, None)
-        reversed_ = None not in ends and (ends[0] < 0) == (ends[1] < 0) and ends[0] >= ends[1]
-        if reversed_ or item == []:
+        if _is_empty(item):
             raise DeclarationError(f"F[{_show(index)}]: the region is empty (no index lies in {_show(item)}).")
+
+
+def _is_empty(item: Any) -> bool:
+    """Whether an entry of an index holds nothing, however many there are."""
+    if not isinstance(item, slice):
+        return isinstance(item, list | tuple) and not item
+    if item.start is None or item.stop is None or (item.step or 1) < 1:
+        return False
+    return (item.start < 0) == (item.stop < 0) and item.start >= item.stop
 
 
 def table_key(key: Any) -> Key:

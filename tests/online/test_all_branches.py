@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 import fdsolve as fd
+from fdsolve.kernels import _numbers
 
 NUM, LAST = 9, 6
 W = np.cos(np.arange(NUM))
@@ -192,3 +193,25 @@ def test_fields_of_single_precision_beside_double(method):
     stream = fd.online(u, dict(k=0.3), loss=lambda state, data: jnp.sum(state["u"] ** 2), method=method)
     first, second = stream.step().gradient["k"], stream.step().gradient["k"]
     assert first.dtype == second.dtype and np.isfinite(second)
+
+
+def test_parameters_are_followed_into_long_rules():
+    """Their equations stand in one of the step's, which has a way back of its own."""
+
+    def bent(u, k):
+        v = u["t-1"]
+        return 0.5 * v + 0.1 * (v / (1.0 + v**2) + jnp.sqrt(1.0 + v**2) - jnp.sin(v * v)) + k[...]
+
+    u, parameters = declared(bent), dict(k=jnp.linspace(0.1, 0.3, NUM), f=0.1)
+    exact, found = (
+        gradients(u, adjoint, parameters)["k"]
+        for adjoint in (fd.adjoint.Full(), fd.adjoint.Online("d_rtrl", rule="diagonal"))
+    )
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+
+
+def test_numbers_are_followed_into_rules_at_many_points(monkeypatch):
+    monkeypatch.setattr(_numbers, "LARGE", 1)
+    u = declared(lambda u, k: 0.5 * u["t-1"] + k * u["t-1", "x+1"])
+    with pytest.warns(fd.errors.FdsolveWarning, match="not exact"):
+        gradients(u, fd.adjoint.Online("d_rtrl", rule="diagonal"), dict(k=0.3, f=0.1))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._own_derivative import opened
 from ...errors import PlanningError
 from ...stencil import CALLS, bind_equation, follow, inner_of
 from ._operations import PLACED, Placed
@@ -205,7 +206,7 @@ class _Walker:
         moving = any(kind.level == MOVING for kind in kinds)
         sources = frozenset().union(*(kinds[k].sources for k in raw)) if raw else frozenset()
         name = eqn.primitive.name
-        if raw and name in CALLS and (inner := inner_of(eqn)) is not None:
+        if raw and (inner := inner_of(eqn) if name in CALLS else opened(eqn)) is not None:
             consts = [_Kind(FIXED)] * len(inner.consts)
             return self.walk(inner.jaxpr, inner.consts, values, [*consts, *kinds])
         kind = _Kind(MOVING) if moving else _Kind(RAW, sources) if raw else _Kind(FIXED)
