@@ -144,7 +144,7 @@ class Reference(Expressions):
         wall = None if on_wall else (axis, sign)
         found = [self.coefficient(rule, c, moment, name, base, wall) for c in rule.body.coefficients]
         at_wall = self.value(moment, name, base) if on_wall and rule.body.kind == "robin" else None
-        inner = self.value(moment, name, mirror)
+        inner = HoleReader(self, moment, name, base).read(mirror)
         return ghost_value(rule.body.kind, found, inner, self.distance(name, axis, point, mirror), at_wall)
 
     def distance(self, name: str, axis: int, a: Point, b: Point) -> float:

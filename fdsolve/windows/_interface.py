@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DeclarationError
 from ._arguments import make_geometry
 from ._functional import apply_windows, check_kind
-from ._regions import Assignments, check_not_empty, index_key
+from ._regions import Assignments, index_key
 from ._window import describe
 
 
@@ -49,7 +49,6 @@ class _Windows:
     def __setitem__(self, index: Any, function: Any) -> None:
         if not callable(function):
             raise DeclarationError(f"F[...] = {function!r}: a region takes a function of a window.")
-        check_not_empty(index)
         self._assigned.append((function, index))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

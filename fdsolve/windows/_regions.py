@@ -75,22 +75,6 @@ def index_key(index: Any, shape: tuple[int, ...]) -> Key:
     return tuple(_ranges(item, n, index) for item, n in zip(items, shape, strict=False))
 
 
-def check_not_empty(index: Any) -> None:
-    """Refuses `F[index] = …` that holds no index of any array."""
-    for item in index if isinstance(index, tuple) else (index,):
-        if _is_empty(item):
-            raise DeclarationError(f"F[{_show(index)}]: the region is empty (no index lies in {_show(item)}).")
-
-
-def _is_empty(item: Any) -> bool:
-    """Whether an entry of an index holds nothing, however many there are."""
-    if not isinstance(item, slice):
-        return isinstance(item, list | tuple) and not item
-    if item.start is None or item.stop is None or (item.step or 1) < 1:
-        return False
-    return (item.start < 0) == (item.stop < 0) and item.start >= item.stop
-
-
 def table_key(key: Any) -> Key:
     """The key of a function table's entry: on each axis an index, (start, stop) or (start, stop, step).
 

@@ -115,18 +115,6 @@ def test_regions(index, message):
         windows(TABLE)
 
 
-@pytest.mark.parametrize(
-    ("index", "shown"),
-    [(slice(3, 3), "3:3"), ((0, slice(-1, -2)), "-1:-2"), ((slice(None), []), r"\[\]"), (slice(4, 1, 2), "4:1:2")],
-)
-def test_empty_regions(index, shown):
-    windows = fd.kscan(kernel_size=(1, 1))
-    with pytest.raises(fd.DeclarationError, match=rf"the region is empty \(no index lies in {shown}\)"):
-        windows[index] = corner
-    for full in (slice(3, 0, -1), slice(0, -3), slice(-2, 9)):  # some arrays have points there
-        windows[full] = corner
-
-
 def test_results():
     windows = fd.kmap(kernel_size=(3, 3))
     windows[:] = corner
