@@ -27,6 +27,8 @@ from ._settle import settle, settle_shared
 
 LEAST = 8
 """Equations of a rule that is long."""
+FAR, LEAST_FAR = 2**18, 32
+"""Points of a box whose arrays lie in no cache, and the same of a rule there: to write values down costs more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +67,14 @@ def _way_back(rule: LongRule, places: tuple[int, ...]) -> jex.ClosedJaxpr:
     return settle_shared(jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in avals)))
 
 
-def long_rule(rule: Traced | Shared) -> LongRule | None:
-    """The rule as a long one, of its constants and operands; None where it is short or linear, or holds what is no
-    real scalar, and where no CPU computes it."""
+def long_rule(rule: Traced | Shared, size: int) -> LongRule | None:
+    """The rule as a long one for a box of so many points, of its constants and operands; None where it is short or
+    linear, or holds what is no real scalar, and where no CPU computes it."""
     if detect_platform() != "cpu" or (isinstance(rule, Traced) and rule.affine):
         return None
-    return _long_rule(rule)
+    found = _long_rule(rule)
+    far = found is not None and size >= FAR and count_equations(found.closed.jaxpr) < LEAST_FAR
+    return None if far else found
 
 
 @lru_cache(maxsize=1024)

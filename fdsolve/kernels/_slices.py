@@ -15,7 +15,7 @@ from ..stencil import Operand, ProfileRead, StateRead, Traced, count_equations, 
 from ..transforms import along
 from ._affine_pieces import evaluate_parts, split_piece
 from ._level import Level, guarded, take_box, vectorise, vectorise_function
-from ._long import evaluate_long, long_rule
+from ._long import FAR, evaluate_long, long_rule
 from ._numbers import at_points
 from ._settle import settle, settle_back
 
@@ -42,7 +42,7 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
     acts = selector(level, piece, axes, piece.box)
     held = acts if held is None else held if acts is None else held & acts
     consts, none = level.arrays.consts[piece.rule], (False,) * len(axes)
-    if (long := long_rule(rule)) is not None:
+    if (long := long_rule(rule, piece.box.size)) is not None:
         given, axes_of = [*consts, *values], [*[none] * len(consts), *flags]
         return settle(evaluate_long(long, held, given, axes_of, piece.box.shape)[0])
     function = partial(_with_consts, rule, len(consts))
@@ -54,7 +54,7 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
 
 def _settled(value: jax.Array, rule: Traced) -> jax.Array:
     """What a rule gives on a box, settled where the rule is long; where it reads much, what comes back to it."""
-    if value.size < SMALL or len(rule.reads) < 2:
+    if value.size < SMALL or len(rule.reads) < 2 or not (rule.affine or value.size < FAR):
         return value
     return settle(value) if count_equations(rule.jaxpr) >= LONG else settle_back(value)
 
@@ -75,7 +75,7 @@ def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]
             values, flags = zip(*(taken[one] for one in together.operands), strict=True)
             held = selector(level, group[0], axes, box)
             linear = all(level.structure.rules[piece.rule].affine for piece in group)
-            long = None if linear else long_rule(together)
+            long = None if linear else long_rule(together, box.size)
             if long is None:
                 results = _at_held_points(together, held, values, flags, box.shape)
             else:
