@@ -53,7 +53,10 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
 
 
 def _settled(value: jax.Array, rule: Traced) -> jax.Array:
-    """What a rule gives on a box, settled where the rule is long; where it reads much, what comes back to it."""
+    """What a rule gives on a box, settled where the rule is long; where it reads much, what comes back to it.
+
+    Left to XLA: what there is on few points, and rules that are not linear where arrays lie in no cache.
+    """
     if value.size < SMALL or len(rule.reads) < 2 or not (rule.affine or value.size < FAR):
         return value
     return settle(value) if count_equations(rule.jaxpr) >= LONG else settle_back(value)

@@ -11,9 +11,9 @@ import pytest
 import fdsolve as fd
 from fdsolve.kernels import _settle
 from fdsolve.kernels._level import vectorise_function
-from fdsolve.kernels._long import LongRule, evaluate_long
+from fdsolve.kernels._long import FAR, LongRule, evaluate_long, long_rule
 from fdsolve.kernels._settle import settle, settle_shared
-from fdsolve.stencil import uses
+from fdsolve.stencil import StateRead, Traced, make_traced, uses
 
 SHAPE = (7, 6)
 
@@ -141,6 +141,22 @@ def test_a_march_computes_each_value_hardly_more_than_once() -> None:
 
     assert operations(solve) < 600
     assert operations(jax.grad(lambda a: jnp.sum(solve(a) ** 2))) < 3600
+
+
+def test_short_rules_stay_fused_where_arrays_lie_in_no_cache() -> None:
+    def rule(repeats: int) -> Traced:
+        def run(u: Any) -> Any:
+            for _ in range(repeats):
+                u = u * u + 0.5
+            return u
+
+        return make_traced(jax.make_jaxpr(run)(1.0), (StateRead("u", 0, (0,)),), np.float64)
+
+    for repeats, near, far in ((1, False, False), (8, True, False), (20, True, True)):
+        found = [long_rule(rule(repeats), size) is not None for size in (FAR - 1, FAR)]
+        assert found == [near, far]
+    linear = make_traced(jax.make_jaxpr(lambda u: sum(k * u for k in range(20)))(1.0), rule(1).operands, np.float64)
+    assert long_rule(linear, 1) is None
 
 
 def test_what_several_results_need_is_settled_where_it_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
