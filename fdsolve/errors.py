@@ -25,5 +25,9 @@ class FdsolveWarning(UserWarning):
     """Something that works but is probably not what was meant."""
 
 
+class UnstableWarning(FdsolveWarning):
+    """A step was declared that amplifies some waves without bound."""
+
+
 class NotFiniteWarning(FdsolveWarning):
     """A run came to its end with nan or infinity in its last level."""

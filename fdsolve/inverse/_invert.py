@@ -370,6 +370,8 @@ class _Search:
         finite = [one for one in reports if math.isfinite(one.loss)] or reports[:1]
         best = finite[-1] if self.order.example is not None else min(finite, key=lambda one: one.loss)
         unit = self.objective.unit
+        if converged and self.order.example is None and (told := self.objective.why_unsound(best.vector)):
+            reason, converged = f"{reason}, but fields there are not to be trusted: {told.rstrip('.')}", False
         return Inversion(
             objective=self._whole(),
             vector=best.vector,

@@ -1,6 +1,8 @@
 """What is minimised: a loss, or residuals, of the parameters, with terms of regularisation."""
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._losses import check_arrays, takes, traced_by_jax
-from ..errors import DeclarationError
+from ..errors import DeclarationError, NotFiniteWarning, UnstableWarning
 from ..units import is_quantity, plain
 from ._names import check_names
 from ._regularise import AbstractTerm
@@ -38,7 +40,8 @@ class Objective:
     `is_residuals`: the function gives residuals, and the loss is ½‖r‖². `unit` divides the loss, so that methods see
     one of size 1. Functions take a vector, (size,), and the subset, None where there are none. `compiled` is
     `linearise`, compiled once for all that want it: the check of the start, the method, and the covariance. `subsets`:
-    of how many the residuals are, each with all of the regularisation.
+    of how many the residuals are, each with all of the regularisation. `plain`: the function as it was given, which
+    sees values where `function` is traced.
     """
 
     space: Space
@@ -48,6 +51,7 @@ class Objective:
     unit: float = 1.0
     compiled: Callable[[jax.Array], "Linear"] | None = None
     subsets: int = 1
+    plain: Callable[..., Any] | None = None
 
     @property
     def is_least_squares(self) -> bool:
@@ -76,6 +80,19 @@ class Objective:
         parameters = self.space.parameters(vector)
         parts = [to_vector(term.residuals(parameters), self.space.dtype) for term in self.terms if term.is_residuals]
         return jnp.concatenate([jnp.zeros(0, self.space.dtype), *parts])
+
+    def why_unsound(self, vector: jax.Array) -> str | None:
+        """What runs warn of where they see values: steps that are unstable, fields that are not finite."""
+        assert self.plain is not None
+        with warnings.catch_warnings(), suppress(Exception):  # what fails with values alone is no verdict
+            warnings.simplefilter("ignore")
+            for kind in (UnstableWarning, NotFiniteWarning):
+                warnings.simplefilter("error", kind)
+            try:
+                self.plain(self.space.parameters(vector))
+            except (UnstableWarning, NotFiniteWarning) as told:
+                return str(told)
+        return None
 
     def linearise(self, vector: jax.Array) -> "Linear":
         """Residuals of data and of regularisation, as they are, and their Jacobians as matrices."""
@@ -159,7 +176,7 @@ def to_objective(function: Any, space: Space, terms: tuple[AbstractTerm, ...], s
         raise DeclarationError(f"The loss returns {got}; a real scalar, or arrays of residuals, is wanted.")
     if is_scalar(shape) and jnp.issubdtype(leaves[0].dtype, jnp.complexfloating):
         raise DeclarationError("The loss is complex; a loss is a real number: take its abs()**2.")
-    found = Objective(space, traced, terms, not is_scalar(shape))
+    found = Objective(space, traced, terms, not is_scalar(shape), plain=function)
     return replace(found, compiled=jax.jit(found.linearise)) if found.is_least_squares else found
 
 

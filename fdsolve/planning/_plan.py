@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..errors import DeclarationError, FdsolveWarning
+from ..errors import DeclarationError, FdsolveWarning, UnstableWarning
 from ..grid import note_grid
 from ..pictures import draw_regions
 from ..region import Box, Points
@@ -117,7 +117,7 @@ class Plan:
             largest = "the rules do not read the time step"
         warnings.warn(
             f"The declared step {found.step:.6g} is unstable: a mode grows by {found.factor:.6g} a step; {largest}.",
-            FdsolveWarning,
+            UnstableWarning,
             stacklevel=4,
         )
 
@@ -217,6 +217,13 @@ def _plan_levels(problem: Problem, save: Any, records: bool, streams: bool) -> S
             raise DeclarationError("save= chooses among time levels, and the grid has no time axis; leave it out.")
         return SavePlan((0,), (0,), (0,), (0.0,), (0.0,))
     found = SavePlan((), (), (), (), ()) if save is None and records else plan_saves(save or Every(1), time)
+    if isinstance(save, Every) and time.num > 1 and save.n >= time.num:
+        warnings.warn(
+            f"save=fd.every({save.n}) keeps level 0 alone of {time.num} levels. Take fd.final() for the last one, or "
+            f"fd.every({time.num - 1}) for both.",
+            FdsolveWarning,
+            stacklevel=5,
+        )
     exact = [one.name for one in problem.fields if not jnp.issubdtype(problem.scope.dtypes[one.name], jnp.inexact)]
     if streams and not found.follows_levels:
         raise DeclarationError(

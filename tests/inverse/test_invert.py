@@ -456,3 +456,15 @@ def test_points_refused_along_a_line_are_no_iterations():
     found = fd.invert(loss, start, method="bfgs", transform=dict(D=fd.inverse.Exponential()))
     assert found.converged, found.reason
     np.testing.assert_allclose(found.loss, 17.26641, rtol=1e-6)
+
+
+def test_parameters_whose_steps_are_unstable_are_no_success():
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.2, num=41), x=fd.Axis(0.0, 1.0, num=17)))
+    u[...] = fd.rate(lambda u, kappa: kappa * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.sin(jnp.pi * x)
+    u[dict(x=[0, -1])] = 0.0
+    for kappa, stable in ((0.5, True), (0.6, False)):  # the largest stable one is 0.544
+        data = np.exp(-(np.pi**2) * kappa * u.grid.t.points)
+        found = fd.invert(lambda p, data=data: fd.solve(u, kappa=p["kappa"])["u"][:, 8] - data, dict(kappa=0.3))
+        assert found.converged == stable, found
+        assert ("unstable" in found.reason) != stable

@@ -21,11 +21,20 @@ def problem():
 FULL = np.asarray(fd.solve(problem(), c=0.01)["u"])
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 59, 100])
+@pytest.mark.parametrize("n", [1, 2, 7, 59])
 def test_every(n):
     solution = fd.solve(problem(), c=0.01, save=fd.every(n))
     np.testing.assert_allclose(solution["u"], FULL[::n], rtol=1e-14)
     np.testing.assert_allclose(solution.times, 0.1 * np.arange(NUM)[::n])
+    np.testing.assert_allclose(solution.final["u"], FULL[-1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [60, 100])
+@pytest.mark.parametrize("derive", [lambda save: save, lambda save: save.mean("x")])
+def test_every_so_many_that_only_the_first_level_is_kept_is_told(n, derive):
+    with pytest.warns(fd.FdsolveWarning, match=rf"fd.every\({n}\) keeps level 0 alone of 60 levels. Take fd.final"):
+        solution = fd.solve(problem(), c=0.01, save=derive(fd.every(n)))
+    assert len(solution.times) == 1
     np.testing.assert_allclose(solution.final["u"], FULL[-1], rtol=1e-14)
 
 
