@@ -11,6 +11,11 @@ import fdsolve as fd
 
 from .messages import Wrong, assign, field, keep, undeclared, unplanned, with_line
 
+MASK = (
+    "A mask is a boolean array, as of mask.astype(bool): of one axis, or by itself of the shape of space, (6,); "
+    "fd.region[mask] & fd.region[1:] is a part of one."
+)
+
 KEYS = {
     "unknown axis": undeclared("u[dict(z=0)]: unknown axis `z`; the axes are t, x.", assign(dict(z=0))),
     "position outside": undeclared(
@@ -48,8 +53,7 @@ KEYS = {
     ),
     "True": undeclared("u[True]: `True` is no position on axis `t`; give an integer, slice or list.", assign(True)),
     "a table of positions": undeclared(
-        "u[[[0 1] [1 2]]]: array([[0, 1], [1, 2]]) is no key for axis `t`; "
-        "give an integer, a slice, a list of integers or `...`.",
+        f"u[[[0 1] [1 2]]]: an array of int64 and shape (2, 2) is no key for axis `t`. {MASK}",
         assign(np.array([[0, 1], [1, 2]])),
     ),
     "ragged list": undeclared(
@@ -115,6 +119,14 @@ COORDINATES = {
 }
 
 MASKS = {
+    "of integers": undeclared(
+        f"u[1:, [0 1 1 0 0 1]]: an array of int64 and shape (6,) is no key for axis `x`. {MASK}",
+        assign((slice(1, None), np.array([0, 1, 1, 0, 0, 1]))),
+    ),
+    "of integers, at all levels": undeclared(
+        f"u[array (5, 6)]: an array of int64 and shape (5, 6) is no key for axis `t`. {MASK}",
+        assign(np.ones((5, 6), int)),
+    ),
     "wrong shape": undeclared(
         "u[boolean array (4,)]: the boolean array has shape (4,); the field has shape (5, 6) and (6,) in space.",
         assign(np.ones(4, bool)),

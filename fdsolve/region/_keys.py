@@ -101,6 +101,12 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> Picked:
                 )
         return Picked(np.arange(size)[key])
     array = _as_array(key)
+    if _means_a_mask(array, size):
+        raise DeclarationError(
+            f"{what}: an array of {array.dtype} and shape {array.shape} is no key for axis `{axis}`. A mask is a "
+            f"boolean array, as of mask.astype(bool): of one axis, or by itself of the shape of space, "
+            f"{layout.space_shape}; fd.region[mask] & fd.region[1:] is a part of one."
+        )
     if array.dtype == bool and array.ndim == 1:
         if array.size != size:
             raise DeclarationError(f"{what}: the mask on axis `{axis}` has {array.size} entries; it needs {size}.")
@@ -112,6 +118,13 @@ def resolve_axis_key(layout: Layout, axis: str, key: Any, what: str) -> Picked:
         f"integers "
         f"or `...`."
     )
+
+
+def _means_a_mask(array: np.ndarray, size: int) -> bool:
+    """Whether numbers were meant to say of each point whether it belongs: 0 and 1 by point are no positions."""
+    if array.ndim > 1 or array.dtype.kind not in "iuf":
+        return array.ndim > 1 and array.size > 0 and array.dtype.kind in "biuf"
+    return 1 < array.size == size > np.unique(array).size and bool(np.isin(array, (0, 1)).all())
 
 
 def _as_array(key: Any) -> np.ndarray:

@@ -360,8 +360,8 @@ def show_key(key: Any) -> str:
         return f"{a}:{b}" + (f":{step}" if step else "")
     if isinstance(key, str):
         return f'"{key}"'
-    if isinstance(key, np.ndarray) and key.size > 6:
-        return f"array {key.shape}"
+    if not isinstance(key, list | str) and np.ndim(key) and np.size(key) > 6:
+        return f"array {np.shape(key)}"
     return "..." if key is Ellipsis else " ".join(str(key).split())
 
 
