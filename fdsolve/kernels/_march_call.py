@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..planning import PhaseStructure, Structure
+from ..planning import PhaseStructure, Solve, Stage, Structure
 from ._march_key import march_key
 
 
@@ -30,3 +30,9 @@ class MarchCall:
     def cache_key(self) -> str | None:
         """What a measured choice is filed under."""
         return march_key(self.structure, self.phase, self.steps)
+
+
+def why_in_turn(stage: Stage) -> str:
+    """Why the points of a stage are not computed all at once."""
+    solved = isinstance(stage, Solve)
+    return "equations are solved at each level" if solved else "points of one level read each other (a sweep)"

@@ -139,6 +139,8 @@ def unserved(name: str) -> Any:
     elif name == "sweep":
         u[1:, 1:] = lambda u: 0.5 * u["x-1"]
         u[1:, 0] = 0.1
+    elif name == "equation":
+        u[1:] = fd.residual(lambda u, dt: u[...] - u["t-1"] + dt * u[...])
     elif name == "primitive":
         u[...] = lambda u: jnp.nextafter(u["t-1"], 1.0)
     elif name == "reduction":
@@ -155,6 +157,7 @@ def unserved(name: str) -> Any:
 REASONS = {
     "complex": "`u` has dtype complex128",
     "sweep": "points of one level read each other (a sweep)",
+    "equation": "equations are solved at each level",
     "primitive": "a rule of `u`: it uses `nextafter`",
     "reduction": "a derived field is an operation on a whole line",
     "whole": "computes with an array of shape (4,)",

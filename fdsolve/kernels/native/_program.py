@@ -15,7 +15,7 @@ from ...planning import Array, Parallel, Piece, Stage
 from ...region import Box, Points
 from ...schemes import AbstractRungeKutta
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
-from .._march_call import MarchCall
+from .._march_call import MarchCall, why_in_turn
 from ._scalar import supports_dtype, unsupported
 from ._unset import without_unset
 from ._within import at_stage, wall_at_stage
@@ -180,7 +180,7 @@ def _parallel(stages: Iterable[Stage]) -> list[Piece]:
     found = []
     for stage in stages:
         if not isinstance(stage, Parallel):
-            raise Unserved("points of one level read each other (a sweep)")
+            raise Unserved(why_in_turn(stage))
         if stage.piece.operation is not None:
             raise Unserved("a derived field is an operation on a whole line")
         found.append(stage.piece)

@@ -7,7 +7,7 @@ import numpy as np
 from ...planning import Array, Parallel, Piece
 from ...region import Box
 from ...stencil import Traced
-from .._march_call import MarchCall
+from .._march_call import MarchCall, why_in_turn
 from ._scalar import unsupported
 
 MAX_RANK = 3
@@ -109,7 +109,7 @@ def _parallel(call: MarchCall) -> list[Piece]:
     found = []
     for stage in call.phase.stages:
         if not isinstance(stage, Parallel):
-            raise Unserved("points of one level read each other (a sweep)")
+            raise Unserved(why_in_turn(stage))
         if stage.piece.operation is not None:
             raise Unserved("a derived field is an operation on a whole line")
         found.append(stage.piece)
