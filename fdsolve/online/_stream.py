@@ -279,7 +279,8 @@ class Stream:
             own = units.attach({name: units.detach(name, value, "step") for name, value in given.items()})
             data = {name: value for name, value in data.items() if name not in own}
         problem = self._declared.plan.problem
-        data, places = plain_data(data, problem.scope.grid, self._places, problem.units is not None)
+        known = {one.name: str(one.units) for one in problem.fields if one.units is not None}
+        data, places = plain_data(data, problem.scope.grid, self._places, known, problem.units is not None)
         return {**data, **own} if own else data, places
 
     def _check(self, data: Any) -> tuple[str, dict[str, Any]]:

@@ -28,6 +28,7 @@ from ._quantities import to_name as to_name
 from ._quantities import to_unit as to_unit
 from ._quantities import with_unit as with_unit
 from ._texts import conversion as conversion
+from ._texts import measure_different_things as measure_different_things
 from ._texts import rescaled as rescaled
 from ._texts import same_text as same_text
 from ._texts import units_of as units_of

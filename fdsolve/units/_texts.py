@@ -132,6 +132,13 @@ def conversion(
     )
 
 
+def measure_different_things(one: str, other: str) -> bool:
+    """Whether that is known of two units."""
+    if same_text(one, other) or _why_unknown((one, other)):
+        return False
+    return measure_of(to_unit(one)).exponents != measure_of(to_unit(other)).exponents
+
+
 def units_of(array: Any) -> str | None:
     """The units that a DataArray says its values have; None where it says nothing."""
     found = array.attrs.get("units") if isinstance(array, xr.DataArray) else None

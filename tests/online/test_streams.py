@@ -155,3 +155,26 @@ def test_data_in_units_of_another_kind_are_told():
 
     with pytest.raises(fd.DeclarationError, match=r"loss puts quantities of units together .* K != s"):
         fd.invert(loss, params)
+
+
+def test_data_of_a_field_come_in_its_units():
+    pytest.importorskip("saiunit")
+    wanted = driven().step(dict(seen=SEEN, drive=DRIVE)).loss
+    named = (1000 * SEEN).assign_attrs(units="mK").rename("T")
+    for seen in (SEEN.assign_attrs(units="kelvin"), named, SEEN.assign_attrs(units="W/m^2")):
+        np.testing.assert_allclose(driven().step(dict(seen=seen, drive=DRIVE)).loss, wanted, rtol=1e-12)
+    with pytest.raises(fd.DeclarationError, match=r"step: data\['seen'\] is in \"m\", and `T` is in \"K\""):
+        driven().step(dict(seen=named.assign_attrs(units="m"), drive=DRIVE))
+    for given in ("mK", "degC"):
+        match = rf"data\['seen'\] is in \"{given}\", and `T` in \"K\".* \.rename\('T'\)"
+        with pytest.raises(fd.DeclarationError, match=match):
+            driven().step(dict(seen=SEEN.assign_attrs(units=given), drive=DRIVE))
+
+
+def test_data_of_a_field_are_known_by_their_place_too():
+    pytest.importorskip("saiunit")
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, num=4)), units="m")
+    u[...], u[0] = lambda u, c: c * u["t-1"], 1.0
+    seen = xr.DataArray([40.0, 60.0, 40.0, 60.0], dims="x", attrs=dict(units="cm"))
+    stream = fd.online(u, dict(c=0.5), loss=lambda state, data: jnp.sum((state["u"] - data["u"]) ** 2))
+    np.testing.assert_allclose(stream.step(dict(u=seen)).loss, 0.04)
