@@ -111,7 +111,8 @@ def is_initial(levels: np.ndarray) -> bool:
 
 def _are_starting(problem: Problem, name: str) -> list[bool]:
     """Which assignments of a field give its first levels, one after the other or together, by what reads no field:
-    `u[0] = f` and `u[1] = g` as `u[:2]`. At their levels boundary conditions stay what they are."""
+    `u[0] = f` and `u[1] = g` as `u[:2]`. At their levels boundary conditions stay what they are, and come before them.
+    """
     found, count = [], 0
     levels = [np.logical_or.reduce([term.levels for term in one.terms.terms]) for one in problem.assignments[name]]
     fixed = [_reads_no_field(one.rule, problem.names) for one in problem.assignments[name]]
@@ -147,7 +148,6 @@ class _Entry:
     assignment: Assignment
     points: Points
     predicate: Predicate | None
-    initial: bool
     starting: bool
     claims: Claims | None
 
@@ -159,8 +159,6 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
         if isinstance(assignment.rule, AbstractLayer):
             continue
         condition = isinstance(assignment.rule, AbstractCondition)
-        all_levels = np.logical_or.reduce([term.levels for term in assignment.terms.terms])
-        initial = not condition and is_initial(all_levels)
         for points, predicate in _active_points(assignment, level):
             claims = None
             if condition:
@@ -168,11 +166,11 @@ def _active_entries(problem: Problem, name: str, level: int) -> list[_Entry]:
                 joins = isinstance(assignment.rule, AbstractPeriodic)
                 claims = Claims({}, points) if predicate is not None else claim_walls(points, layout, seams=joins)
                 _check_not_periodic(claims, layout, assignment, name)
-            entries.append(_Entry(index, assignment, points, predicate, initial, starting[index], claims))
-    first = next((i for i, entry in enumerate(entries) if entry.initial), None)
+            entries.append(_Entry(index, assignment, points, predicate, starting[index], claims))
+    first = next((i for i, entry in enumerate(entries) if entry.starting and entry.claims is None), None)
     if first is None:
         return entries
-    # The initial state stands at its level: conditions come before it there, wherever they were assigned.
+    # The initial state stands at its levels: conditions come before it there, wherever they were assigned.
     moved = [entry for entry in entries[first:] if entry.claims is not None]
     stay = [entry for entry in entries[first:] if entry.claims is None]
     return entries[:first] + moved + stay
