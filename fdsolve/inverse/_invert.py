@@ -30,6 +30,10 @@ KEYS = 8
 """How many keys are tried before a parameter is said not to count."""
 
 
+LAGGING = 5
+"""Times as many iterations for residuals by which methods converge linearly."""
+
+
 @dataclass(frozen=True, eq=False)
 class Iterate:
     """What a callback sees: `iteration`, `loss` with regularisation, `gradient_norm`, `parameters`."""
@@ -110,7 +114,8 @@ def invert(
         terms = to_terms(regularise, space.parameters(vector), space.labels)
         objective = to_objective(loss_or_misfit, space, terms, order.example)
         chosen = to_method(method, objective, subsets is not None)
-        limits = _limits(chosen, space, max_iterations, tolerance)
+        lags = chosen.wants_residuals and any(term.lags for term in terms)
+        limits = _limits(chosen, space, max_iterations, tolerance, lags)
         if callback is not None and not (callable(callback) and takes(callback, 1)):
             raise DeclarationError(
                 f"callback= takes a function of one iterate: def callback(iterate); got {callback!r}."
@@ -132,9 +137,9 @@ class _Limits:
     tolerance: float
 
 
-def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: Any) -> _Limits:
+def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: Any, lags: bool) -> _Limits:
     if iterations is None:
-        iterations = chosen.max_iterations
+        iterations = chosen.max_iterations * (LAGGING if lags else 1)
     if isinstance(iterations, bool) or not isinstance(iterations, Integral) or iterations < 1:
         raise DeclarationError(f"max_iterations= is a whole number of at least 1, got {iterations!r}.")
     if tolerance is None:

@@ -41,6 +41,11 @@ class AbstractTerm(ABC):
         """Whether the value is ½‖residuals‖²."""
         return True
 
+    @property
+    def lags(self) -> bool:
+        """Whether the residuals hold something of the step before, so that methods for them converge linearly."""
+        return False
+
     @abstractmethod
     def residuals(self, parameters: Any) -> Any:
         """The residuals, of a pytree of parameters."""
@@ -155,6 +160,10 @@ class TotalVariation(AbstractTerm):
     smoothing: float
     frame: Frame
     of: Callable[[Any], Any] | None
+
+    @property
+    def lags(self) -> bool:
+        return True
 
     def __call__(self, parameters: Any) -> jax.Array:
         """The value of the term itself, of which all derivatives are right; those of residuals are the majoriser's."""

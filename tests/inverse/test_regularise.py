@@ -454,6 +454,17 @@ def test_second_derivatives_of_total_variation_are_those_of_the_term() -> None:
         np.testing.assert_allclose(term(at), by_residuals, rtol=1e-14)
 
 
+def test_total_variation_takes_the_iterations_that_it_needs() -> None:
+    """Its majoriser holds slopes of the step before, so that methods for residuals converge linearly."""
+    grid = fd.Grid(x=fd.Axis(0.0, 1.0, num=20))
+    data = np.where(abs(grid.x.points - 0.45) < 0.15, 1.0, 0.0) + 0.05 * np.random.default_rng(0).standard_normal(20)
+    term = fd.total_variation(0.1, "m", grid=grid)
+    found = fd.invert(lambda p: p["m"] - data, dict(m=np.full(20, 0.5)), regularise=term)
+    assert found.converged and len(found.losses) > 100, found
+    slope = jax.grad(lambda m: jnp.sum((m - data) ** 2) / 2 + term(dict(m=m)))(found.parameters["m"])
+    assert abs(slope).max() < 1e-3
+
+
 @pytest.mark.parametrize("prior", [np.nan, np.inf])
 def test_a_prior_that_is_not_finite_is_refused(prior: float) -> None:
     with pytest.raises(fd.DeclarationError, match=r"prior= has 1 of 1 entries that are not finite\. Give what"):
