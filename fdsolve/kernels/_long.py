@@ -137,9 +137,13 @@ def _push(task: _Task, primals: Any, tangents: Any) -> tuple[list[Any], list[Any
         return jax.jvp(run, tuple(kept[k] for k in moving), tuple(given))[1]
 
     def backward(kept: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        way_back = partial(task.rule.back, places)
+
         def run(*given: Any) -> list[Any]:
-            found = task.rule.back(places, *given[first:])
-            return [jnp.where(given[0], one, jnp.zeros_like(one)) for one in found] if task.guarded else found
+            if not task.guarded:
+                return way_back(*given)
+            found = guarded(way_back)(*given)
+            return [jnp.where(given[0], one, jnp.zeros_like(one)) for one in found]
 
         flags = [*task.flags, *(everywhere for _ in cotangents)]
         found = vectorise_function(run, [*kept, *cotangents], flags, task.shape)

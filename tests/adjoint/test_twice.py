@@ -66,6 +66,24 @@ def test_a_whole_hessian_backwards() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def test_no_nan_from_points_that_a_mask_leaves_out() -> None:
+    """Derivatives of any order, where a rule is not finite outside of its own region."""
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 1.0, num=3), x=fd.Axis(0.0, 1.0, num=8, periodic=True)))
+    u[...] = lambda u, k: k[...] * u["t-1"]
+    u[fd.where(lambda x, a: x < a)] = lambda u, k, x, a: (
+        jnp.sin(u["t-1"]) - k[...] * jnp.sqrt(a - x) * (u["t-1", "x+1"] ** 2 - jnp.cos(u["t-1", "x-1"]))
+    )
+    u[0] = lambda x: 1 + jnp.sin(6 * x)
+
+    def of(parameters: dict[str, Any]) -> Any:
+        return jnp.sum(jnp.sin(fd.solve(u, save=fd.final(), kernel="slices", **parameters)["u"]))
+
+    found, expected = jax.jit(lambda p: (curved(of, ALONG)(p), jax.jvp(jax.grad(of), (p,), (ALONG,))[1]))(POINT)
+    for key in POINT:
+        assert float(jnp.abs(expected[key]).max()) > 1e-2
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-9, atol=1e-10)
+
+
 def test_steps_taken_back() -> None:
     point = at((13,))
     along = dict(c=jnp.cos(jnp.arange(13.0)), a=jnp.asarray(0.4), s=jnp.asarray(-2.0))
