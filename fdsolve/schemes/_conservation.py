@@ -34,6 +34,9 @@ from ._values import choose, least, most
 _STEEPNESS = 20.0
 """How fast corrections fade out with the jump between the two sides of a face, as a part of that between neighbours."""
 
+_FEW = 4
+"""Equations that are sooner computed at each point that reads what they make than stored."""
+
 _LEAST_SHARE = 0.01
 """Densities, pressures and depths below this part of the greatest about a face are reconstructed with order 1."""
 
@@ -280,13 +283,13 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
     space = context.grid.space
     variables = views
     if isinstance(found, AbstractPrimitiveLaw):
-        variables = tuple(stored(PointValue(found.to_primitive, views, n, "variable")) for n in range(len(views)))
+        variables = _point_values(found.to_primitive, views, "variable")
     faces = [Faces(found, views, axis, flux, reconstruction, variables) for axis in space]
     for one in faces:
         if reconstruction.order > 2:
             law_flux = partial(found.flux, axis=one.number)
             name = f"flux along {one.axis} at points"
-            one.points.extend(stored(PointValue(law_flux, views, n, name)) for n in range(len(views)))
+            one.points.extend(_point_values(law_flux, views, name))
         for side in (1, -1):
             one.sides[side] = tuple(stored(SideValue(one, views, n, side)) for n in range(len(views)))
     rates = tuple(
@@ -294,6 +297,21 @@ def conservation(law: Any, state: Any, *, flux: Any = None, reconstruction: Any 
         for n, view in enumerate(views)
     )
     return rates if isinstance(state, tuple | list) else rates[0]
+
+
+def _point_values(function: Callable[[State], State], state: tuple[AbstractView, ...], name: str) -> State:
+    """What a function makes of the state at a point, as views: those of the state where it hands them on, stored ones
+    where computing them again at each point that reads them takes longer than reading them."""
+    closed = jax.make_jaxpr(lambda *values: function(values))(*[jnp.zeros((), float)] * len(state))
+    jaxpr, found = closed.jaxpr, []
+    for n, result in enumerate(jaxpr.outvars):
+        if result in jaxpr.invars:
+            found.append(state[jaxpr.invars.index(result)])
+            continue
+        view = PointValue(function, state, n, name)
+        few = len(state) == 1 and len(jaxpr.eqns) <= _FEW
+        found.append(view if few else stored(view))
+    return tuple(found)
 
 
 def _checked_law(law: Any, views: tuple[AbstractView, ...], context: AbstractContext) -> AbstractConservationLaw:
