@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.kernels.native import _derivative
-from fdsolve.kernels.native._march import pulled_of
+from fdsolve.kernels.native import _derivative, _given
+from fdsolve.kernels.native._adjoint import pull_program
+from fdsolve.kernels.native._bundles import make_bundles
+from fdsolve.kernels.native._march import axes_of, pulled_of
 from fdsolve.kernels.native._operands import Pull
 from fdsolve.kernels.native._program import make_program
+from fdsolve.kernels.native._schedule import make_schedule
 from fdsolve.kernels.native._terms import Terms
 from fdsolve.schemes import HLL, Euler, ShallowWater, Upwind, conservation
 
@@ -121,7 +124,7 @@ def test_what_is_long_is_written_down_where_nothing_is_set_over_it(name: str) ->
 def test_components_of_a_flux_give_together() -> None:
     fields, options, start = _problem("fluxes", True)
     case = case_of(fields, a=start, k=0.7, **options)
-    given = Terms(make_program(case.call), case.axes, (), False).given
+    given = Terms(make_program(case.call), case.axes, Pull(())).given
     assert {len(one.operations) for one in given.by_operation.values()} == {2}
 
 
@@ -131,3 +134,19 @@ def test_short_rules_are_followed_from_where_they_are_read() -> None:
     u[0] = 0.5
     program = pulled_of(case_of(u, k=0.1).call, Pull(("parameter k",))).program
     assert not any(one.name.startswith("gift") for one in program.arrays)
+
+
+def test_what_a_rule_gives_is_computed_in_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads along rows and across them are given to on the same rows, though fewer would do for some."""
+    u = _plane(True)
+    u[0] = 0.5
+    call = case_of(u, k=0.1).call
+
+    def loops() -> int:
+        program = pull_program(make_program(call), axes_of(call), Pull(("parameter k",))).program
+        bundles = make_bundles(program, make_schedule(program))
+        return sum(program.operations[numbers[0]].array.startswith("gift") for numbers in bundles)
+
+    assert loops() == 1
+    monkeypatch.setattr(_given, "LONG", 10**6)
+    assert loops() > 1

@@ -82,7 +82,8 @@ def test_layers_hold_at_each_point_what_cells_do(name: str, monkeypatch: pytest.
     sizes, walls, periodic = SHAPES[name]
     case = case_of(_wave(sizes, walls, periodic), **_moved_values(sizes))
     program, axes = layout_of(case.call).program, case.call.axes
-    terms, cutter, (one, _) = Terms(program, axes, ("parameter c",), True), _cells.Cutter(program), program.state[0]
+    terms = Terms(program, axes, Pull(("parameter c",), beside=True))
+    cutter, (one, _) = _cells.Cutter(program), program.state[0]
     readers = terms.readers(one, 1)
 
     def at_points(cells: Any) -> tuple[dict[Any, Counter[Any]], Counter[Any]]:

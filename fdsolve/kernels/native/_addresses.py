@@ -57,7 +57,7 @@ class Addresses:
         self.layout, self.slots, self.rows, self.extents = layout, slots, rows, extents
         self.axes, self.time_axis, self.meeting = axes, time_axis, meeting
         self.program, self.schedule = layout.program, layout.schedule
-        self.kept = {one.name: kept for one, kept in self.program.state}
+        self.kept = dict(zip((one.name for one in self.program.arrays), self.program.kept, strict=True))
         self.blocks = self.schedule.blocks
         self.most_kept = max(*self.kept.values(), *(self.blocks.depths.values() if self.blocks is not None else (0,)))
         self.block: Number = 0
@@ -140,7 +140,7 @@ class Addresses:
                 free = self._leave_table(one.name, table, count)
             pitches, start = layout.pitches(one.name), layout.start(one.name)
             inside = start - one.lower[0] * pitches[0]  # of a row, to index 0
-            for behind in range(self.kept.get(one.name, 0)):
+            for behind in range(self.kept[one.name]):
                 base = code.add(self._pointer(self.slots.state_slot(one.name, behind)), start)
                 ends = []
                 if self._apart and self.program.wraps:
@@ -174,7 +174,7 @@ class Addresses:
 
     def _leave_table(self, name: str, table: Number, count: Number) -> Number:
         """Says in the scratch where a table stands that a pull reads; the first address behind it."""
-        first = self.most_kept - self.kept.get(name, 0)
+        first = self.most_kept - self.kept[name]
         self.code.store(self.code.add(table, first * self.entry), self.scratch, self.slots.private_at(name))
         return self.code.add(table, self.code.mul(count, self.entry))
 
@@ -194,7 +194,7 @@ class Addresses:
     def _in_place(self, name: str, depth: int, at: Number, halo: Number) -> Number:
         """The entries of levels that stand where those `depth` before stood; the first address beside them."""
         code, layout, table, pitch = self.code, self.layout, self.tables[name], self.layout.ring_pitch(name)
-        for behind in range(self.kept.get(name, 0), depth):
+        for behind in range(self.kept[name], depth):
             first = code.sub(self.rows_here.start, halo)
             base = self._aligned(name, code.sub(at, code.mul(first, pitch)))
             self._put(table, -behind, (base, base, base), None, (pitch, *layout.inner_pitches(name)))

@@ -23,7 +23,7 @@ from ._given import gift_name
 from ._joined import joined
 from ._linear import check_affine
 from ._older import without_copies
-from ._operands import Levels
+from ._operands import Levels, Pull
 from ._products import product_name
 from ._program import LANES, At, Operation, Program, Unserved
 from ._rooms import Room, rooms_of
@@ -74,23 +74,23 @@ def adjoint_program(program: Program, axes: tuple[str, ...]) -> Program:
     """
     for operation in program.operations:
         check_affine(operation)
-    return pull_program(program, axes, ()).program
+    return pull_program(program, axes, Pull(())).program
 
 
-def pull_program(program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool = False) -> Pulled:
-    """The transpose of one level by the state and by the operands of the names `moving`; raises Unserved.
+def pull_program(program: Program, axes: tuple[str, ...], pull: Pull) -> Pulled:
+    """The transpose of one level by the state and by the operands that move; raises Unserved.
 
-    `beside`: the march goes on beside it, and leaves what lives within a level too, and derivatives by operands.
+    Where the march goes on beside it, that leaves what lives within a level too, and derivatives by operands.
     """
-    return _Transpose(program, axes, moving, beside).pulled()
+    return _Transpose(program, axes, pull).pulled()
 
 
 class _Transpose:
-    def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool):
+    def __init__(self, program: Program, axes: tuple[str, ...], pull: Pull):
         if len(program.operations) > MOST_RULES:
             raise Unserved(f"its transpose has too many pieces, of {len(program.operations)} operations")
         self.source, self.axes, self.cutter = program, axes, Cutter(program)
-        self.terms = Terms(program, axes, moving, beside)
+        self.terms = Terms(program, axes, pull)
         self.kept, self.here = self.terms.kept, self.terms.here
         self.layered = any(
             self.cutter.are_many(one, self.terms.readers(one, k + 1), {})

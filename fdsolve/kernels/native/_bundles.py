@@ -16,7 +16,7 @@ from ._schedule import Schedule, boxes_meet
 
 Bundle = tuple[int, ...]
 """Numbers of operations on the same rows, in order."""
-MOST_OPERATIONS = 24
+MOST_OPERATIONS = 48
 """In a bundle, so that no row function grows without bound."""
 NEAR = 24
 """Rows from the ends of the first axis that count as at a wall: those of a layer of ten, and as many as read them."""

@@ -29,7 +29,7 @@ Static = tuple[MarchCall, Tiling | None, Any]
 """A march, its tiling, and the tree of its arrays."""
 Writing = tuple[MarchCall, Tiling | None, Any, Levels]
 """The same, and what it writes down."""
-FEW_BYTES = 2**28
+FEW_BYTES = 2**29
 """Levels that are written down by the march itself; of more, a tangent alone would not want the memory."""
 
 
@@ -52,7 +52,7 @@ def why_not(call: MarchCall) -> str | None:
         return "shorter blocks are gone back through sooner"
     if reason is None and call.own is not None:  # last, since a transpose is long to find
         program = layout_of(block).program
-        return refusal(block, _pull_by(name for name in call.own if is_shared(program, name)))
+        return refusal(block, _pull_by(call, (name for name in call.own if is_shared(program, name))))
     return reason
 
 
@@ -118,7 +118,7 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     places = tuple(k for k, t in enumerate(tangents[0]) if moves(t) and is_shared(program, names[k]))
     if not places and not is_single(call) and refusal(call, "adjoint") is None:
         return _march(static, *primals), _along_affine(static, primals, tangents[1])
-    pull = _pull_by(names[k] for k in places)
+    pull = _pull_by(call, (names[k] for k in places))
     if refusal(call, pull) is None:
         return _along_any(static, pull, [names[k] for k in places], places, primals, tangents)
     moved = jax.tree.map(instantiated, tuple(tangents))
@@ -126,8 +126,8 @@ def _push(static: Static, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return _march(static, *primals), jax.jvp(partial(run_portably, call, form), tuple(primals), moved)[1]
 
 
-def _pull_by(names: Iterable[str]) -> Pull:
-    return Pull(tuple(sorted(names)))
+def _pull_by(call: MarchCall, names: Iterable[str]) -> Pull:
+    return Pull(tuple(sorted(names)), written=not call.block and call.steps > 1)
 
 
 _march.defjvp(_push)
@@ -209,8 +209,8 @@ def _marched(static: Static, levels: Levels, primals: Any) -> tuple[list[Any], l
         return _march(static, *primals), []
     if static[0].steps == 1 and not levels.last:
         return _march(static, *primals), _stacked(static, levels.names, primals[1])
-    size = sum(one.size * one.dtype.itemsize for one in primals[1])
-    if size * static[0].steps <= FEW_BYTES:
+    layout = layout_of(static[0])
+    if sum(map(layout.bytes_of, levels.names)) * static[0].steps <= FEW_BYTES:
         return _march_writing(writing, *primals)
     return _march(static, *primals), _march_writing(writing, *primals)[1]
 

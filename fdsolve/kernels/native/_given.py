@@ -5,7 +5,7 @@ one with four reads along a line, four times. What it gives to each of them is c
 number a read, and they read that.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -13,12 +13,14 @@ from math import prod
 import jax.extend.core as jex
 import numpy as np
 
-from ...stencil import Operand, StateRead, Traced, count_equations
+from ...stencil import Operand, StateRead, Traced, count_equations, jaxpr_key, share
 from ._program import Program
 from ._weights import TARGET, Weights, target, together
 
 LEAST = 24
 """Equations that are saved at a point, what is written and read counted, for which arrays are worth it."""
+LONG = 64
+"""Equations of a gift, which then has most of them in common with others."""
 ACCESSES = 4
 """Equations that a number written and read is as dear as."""
 
@@ -37,6 +39,11 @@ class Giving:
     pulls: Mapping[Operand, Traced]
     first: int
 
+    @property
+    def at_once(self) -> bool:
+        """Whether one loop should give to all reads: what is given to each takes long, and much of it is the same."""
+        return max(count_equations(pull.jaxpr) for pull in self.pulls.values()) >= LONG
+
 
 class Given:
     """The operations of a program whose gifts are written down, by number; what is done beside walls alone is not worth
@@ -52,6 +59,7 @@ class Given:
             pulls = self._pulls(numbers)
             if not _is_worth_it(pulls):
                 continue
+            self.rules[numbers[0]] = _reading(self.rules[numbers[0]], pulls)
             arrays = tuple(program.operations[k].array for k in numbers)
             apart = numbers if self._goes_round(numbers) else ()
             form = frozenset((read, pull.key, pull.operands) for read, pull in pulls.items())
@@ -84,17 +92,38 @@ class Given:
         return [k for k, one in self.by_operation.items() if one.first == first and one.operations[0] == k]
 
     def _groups(self) -> Iterator[tuple[int, ...]]:
-        """Operations whose rules are not affine, those with the same operands on the same points together where they
-        live within a level."""
-        groups: dict[Hashable, list[int]] = {}
+        """Operations whose rules are not affine; those on the same points that live within a level together, where they
+        have much in common."""
+        groups: dict[Hashable, list[tuple[int, ...]]] = {}
         for number, (operation, rule) in enumerate(zip(self.program.operations, self.rules, strict=True)):
             tested = operation.mask is not None or operation.predicate is not None
             if rule.affine or rule.consts or tested or not self.program.written_once(operation.array):
                 continue
             hidden = all(one.name != operation.array for one, _ in self.program.state)
-            key = (operation.box, frozenset(rule.operands)) if hidden else number
-            groups.setdefault(key, []).append(number)
-        yield from map(tuple, groups.values())
+            groups.setdefault(operation.box if hidden else number, []).append((number,))
+        for alike in groups.values():
+            found: list[tuple[int, ...]] = []
+            for one in sorted(alike, key=lambda one: -len(self.rules[one[0]].operands)):
+                at = next((k for k, others in enumerate(found) if self._go_together(others, one)), None)
+                if at is None:
+                    found.append(one)
+                else:
+                    found[at] += one
+            yield from found
+
+    def _go_together(self, numbers: tuple[int, ...], more: tuple[int, ...]) -> bool:
+        """Whether operations have much in common with others, and none reads what any writes."""
+        if self._goes_round(numbers + more):
+            return False
+        apart, other, both = (self._length(one) for one in (numbers, more, numbers + more))
+        return apart + other - both >= LEAST
+
+    def _length(self, numbers: tuple[int, ...]) -> int:
+        """Equations of rules with what they have in common."""
+        shared = share(tuple(self.rules[k] for k in numbers)) if len(numbers) > 1 else None
+        if shared is not None:
+            return count_equations(shared.jaxpr.jaxpr)
+        return sum(count_equations(self.rules[k].jaxpr) for k in numbers)
 
     def _pulls(self, numbers: Sequence[int]) -> Mapping[Operand, Traced]:
         """By reads of the state, what operations give."""
@@ -127,6 +156,17 @@ class Given:
         for one in self.program.operations:
             found.setdefault(one.array, set()).update(read.field for read in one.reads if read.level == 0)
         return found
+
+
+def _reading(rule: Traced, reads: Iterable[Operand]) -> Traced:
+    """A rule that also reads what it does without: what others of its group give is read by terms of the first."""
+    more = [read for read in reads if isinstance(read, StateRead) and read not in rule.operands]
+    if not more:
+        return rule
+    variables = [jex.Var(rule.jaxpr.outvars[0].aval) for _ in more]
+    info = rule.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    jaxpr = rule.jaxpr.replace(invars=[*rule.jaxpr.invars, *variables], debug_info=info)
+    return replace(rule, operands=(*rule.operands, *more), jaxpr=jaxpr, key=jaxpr_key(jaxpr))
 
 
 def _is_worth_it(pulls: Mapping[Operand, Traced]) -> bool:

@@ -194,8 +194,9 @@ def write_page_handler(module: ir.Module) -> str:
 
 
 def kept_of(layout: Layout, name: str) -> tuple[Array, int]:
-    """An array of the state, and how many levels of it are kept."""
-    return next((one, kept) for one, kept in layout.program.state if one.name == name)
+    """An array, and how many levels of it are kept."""
+    both = zip(layout.program.arrays, layout.program.kept, strict=True)
+    return next((one, kept) for one, kept in both if one.name == name)
 
 
 def answer_metadata(code: Code, frame: Number) -> None:

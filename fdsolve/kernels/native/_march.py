@@ -18,6 +18,7 @@ from ._adjoint import Pulled, adjoint_program, pull_program
 from ._blocks import make_blocks
 from ._bundles import make_bundles
 from ._code import text_of
+from ._fused import fuse_values
 from ._handler import write_handler
 from ._launch import Launch, launch
 from ._layout import LINE, Layout, Slots
@@ -107,7 +108,8 @@ def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
 def _pulled_of(call: MarchCall, pull: Pull) -> Pulled | str:
     """The transpose, or why there is none: finding out may take long, and is asked for more than once."""
     try:
-        return pull_program(make_program(call), axes_of(call), pull.moving, pull.beside)
+        program = make_program(call)
+        return pull_program(program if pull.beside else fuse_values(program), axes_of(call), pull)
     except Unserved as reason:
         return str(reason)
 
@@ -186,7 +188,7 @@ def stack_extents(call: MarchCall) -> dict[str, Extent]:
     """Where the levels of arrays start, as profiles."""
     space = tuple(axis for axis in axes_of(call) if axis)
     found = {}
-    for one, _ in layout_of(call).program.state:
+    for one in layout_of(call).program.arrays:
         name, origin = stack_name(one.name), one.origin[-len(space) :]
         found[name] = Extent(name, (LEVELS, *space), (0, *origin))
     return found
@@ -293,10 +295,10 @@ def run(
     share, halos = -(-bytes_needed // LINE) + 2, -(-halos // LINE)
     base = start if base is None else base
     settings = (start, call.steps, passes, tiling.parts, share, halos, base, number, max(1, call.block), place)
-    kept = {one.name: kept for one, kept in program.state}
-    written = []
-    for k, name in enumerate(stored):
-        shape = state[k].shape[1:] if alone else state[names.index((name, 0))].shape
+    kept = dict(zip((one.name for one in program.arrays), program.kept, strict=True))
+    rank, written = state[0].ndim - alone, []
+    for name in stored:
+        shape = program.array(name).padded_shape[-rank:]
         levels = kept[name] * number if spread else kept[name] + number
         written.append(((levels, *shape), program.dtype.str))
     code = Launch(target, 0 if alone else len(state), tuple(written), tiling.threads, share, halos, beside)

@@ -68,7 +68,8 @@ def stack_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Levels:
-    """A march that also writes down the levels of some arrays: those that were kept before it, and its own.
+    """A march that also writes down the levels of some arrays: those that were kept before it, and its own. Of arrays
+    that live within a level there are its own alone.
 
     `last`: its last level too.
     """
@@ -101,8 +102,10 @@ class Spread:
 class Pull:
     """The transpose of a march's derivative by its state and by operands: parameters, profiles, constants of rules.
 
-    `beside`: the march goes on beside it, and leaves more than levels.
+    `beside`: the march goes on beside it, and leaves more than levels. `written`: before it, and it writes down, with
+    its levels, what of them is dear to compute again.
     """
 
     moving: tuple[str, ...]
     beside: bool = False
+    written: bool = False

@@ -17,7 +17,7 @@ from ...schemes import AbstractRungeKutta
 from ...stencil import Operand, ProfileRead, StateRead, Traced, WholeRead, make_traced
 from .._march_call import MarchCall, why_in_turn
 from ._scalar import supports_dtype, unsupported
-from ._unset import without_unset
+from ._unset import without_unread, without_unset
 from ._within import at_stage, wall_at_stage
 
 LANES = 16
@@ -40,7 +40,8 @@ class Operation:
 
     `number` and `held` index the constants of the rule and of the predicate (None: they have none). `fraction` is how
     far its time lies from the level before to this one. `in_lanes`: its array has `LANES` entries along the last axis,
-    in which all points of a row are added to what stood there a level before.
+    in which all points of a row are added to what stood there a level before. Operations of the same `loop`, none of
+    which reads what another writes, are done on the same rows at the same time, so that one loop can do all.
     """
 
     array: str
@@ -54,6 +55,7 @@ class Operation:
     fraction: float = 1.0
     in_lanes: bool = False
     at: At = At.EVERY
+    loop: str = ""
 
     @property
     def reads(self) -> tuple[StateRead, ...]:
@@ -120,7 +122,7 @@ def make_program(call: MarchCall) -> Program:
     else:
         extra, operations = [], [_operation(call, piece) for piece in pieces]
     arrays = (*structure.arrays, *extra)
-    operations = without_unset(arrays, operations)
+    operations = without_unread(without_unset(arrays, operations), carried)
     kept = tuple(carried.get(one.name, 0) for one in arrays)
     for operation in operations:
         _check(operation)

@@ -9,6 +9,7 @@ e_b + ρ·l ≥ eₐ + o, with ρ rows more for each level.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -194,6 +195,16 @@ def _writing_after(program: Program) -> list[tuple[int, int]]:
     ]
 
 
+def _in_one_loop(program: Program) -> list[tuple[int, int]]:
+    """Pairs of operations of which the first is done no sooner and on no fewer rows than the second: round the ring of
+    those of a loop on the same rows, so that all are done alike."""
+    loops: dict[Any, list[int]] = {}
+    for number, one in enumerate(program.operations):
+        if one.loop:
+            loops.setdefault((one.loop, one.box.start[:-1], one.box.stop[:-1]), []).append(number)
+    return [pair for numbers in loops.values() for pair in zip(numbers, numbers[1:] + numbers[:1], strict=True)]
+
+
 def least_delays(
     program: Program, edges: Sequence[Edge], fewest: int = 0, axis: int = 0
 ) -> tuple[int, tuple[int, ...]]:
@@ -201,7 +212,7 @@ def least_delays(
 
     Along the first axis, what reads a later operation of its own level must come a turn after it.
     """
-    operations, written = program.operations, _writing_after(program)
+    operations, written = program.operations, [*_writing_after(program), *_in_one_loop(program)]
     later = [axis == 0 and (e.apart or (e.lag == 0 and e.writer >= e.reader)) for e in edges]
     apart = np.array([e.offset[axis] + late for e, late in zip(edges, later, strict=True)], int)
     lag, rest = np.array([e.lag for e in edges], int), np.zeros(len(written), int)
@@ -306,6 +317,11 @@ def _reach_of(program: Program, edges: list[Edge], least: int, apart: int = 0) -
         below, above = below & (stop > apart), above & (start < size - apart)
     further = np.where(offset < 0, below, above) | program.wraps
     reads = max(map(abs, offset[further & (lag > 0)].tolist()), default=0)
+    same = np.array(_in_one_loop(program), int).reshape(-1, 2).T
+    reader, writer = (np.concatenate(each) for each in zip((reader, writer), same, strict=True))
+    none = np.zeros(same.shape[1], int)
+    lag, offset = (np.concatenate((each, none)) for each in (lag, offset))
+    below, above = (np.concatenate((each, none == 0)) for each in (below, above))
     for growth in range(MAX_REACH + 1):
         sides = []
         for sign, reaches in ((-1, below), (1, above)):

@@ -15,10 +15,11 @@ import numpy as np
 from ...planning import Array
 from ...stencil import Operand, ProfileRead, Splice, StateRead, Traced, WholeRead, make_traced, may_share
 from ._cells import Cell, Term
+from ._dear import left_by
 from ._given import Given, gift_name, is_zero
 from ._lanes import has_lanes
 from ._linear import with_named_constants, with_plain_times
-from ._operands import LEVELS, TIME_BEFORE, are_ragged, in_columns, stack_name
+from ._operands import LEVELS, TIME_BEFORE, Pull, are_ragged, in_columns, stack_name
 from ._products import Products, product_name
 from ._program import Operation, Program, Unserved
 from ._slopes import Slope, split_by
@@ -37,18 +38,18 @@ def adjoint_names(name: str, kept: int) -> tuple[str, ...]:
 
 
 class Terms:
-    """The terms of a program's transpose by its state and by the operands of the names `moving`.
+    """The terms of a program's transpose by its state and by the operands that move.
 
     `axes` are those of the program's arrays ("" for one that is not the grid's). `beside`: the march goes on beside the
     transpose. `given` and `products` tell what is written down for several derivatives, `left` are those that the march
     leaves.
     """
 
-    def __init__(self, program: Program, axes: tuple[str, ...], moving: tuple[str, ...], beside: bool):
-        self.program, self.axes, self.moving, self.beside = program, axes, moving, beside
+    def __init__(self, program: Program, axes: tuple[str, ...], pull: Pull):
+        self.program, self.axes, self.moving, self.beside = program, axes, pull.moving, pull.beside
         self.here = (0,) * len(axes)
         self.kept = {one.name: kept for one, kept in program.state}
-        self.values = Values(program, axes, beside)
+        self.values = Values(program, axes, left_by(program, pull))
         self.weights = Weights([_ready(op, op.rule, op.number) for op in program.operations], program.dtype)
         self.rules = self.weights.rules
         self.slopes: Sequence[Slope | None] = [self._slope(rule) for rule in self.rules]
@@ -191,7 +192,8 @@ class Terms:
         closed = jex.ClosedJaxpr(pull.jaxpr, list(pull.consts))
         box = self.program.operations[term.operation].box
         made = make_traced(closed, tuple(named), self.program.dtype)
-        return Operation(gift_name(giving.first, place), box, made, None)
+        loop = f"gifts {giving.first}" if giving.at_once else ""
+        return Operation(gift_name(giving.first, place), box, made, None, loop=loop)
 
     def like(self, number: int, name: str) -> Array:
         """An array of the shape of what an operation writes, that lives within a level."""

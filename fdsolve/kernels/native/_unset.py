@@ -1,6 +1,7 @@
-"""Reads of hidden arrays where nothing ever sets them: zero, as beyond an absorbing layer its memory is."""
+"""Hidden arrays where nothing ever sets them, which is zero, as beyond an absorbing layer its memory is; and where
+nothing ever reads them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,18 @@ def without_unset(arrays: Sequence[Array], operations: Sequence[Any]) -> list[An
             parts = [new for one in parts for new in _cut(one, read, there)]
         found += parts
     return found
+
+
+def without_unread(operations: Sequence[Any], kept: Collection[str]) -> list[Any]:
+    """Operations without those that set what none reads, of arrays that are not kept."""
+    found: list[Any] = []
+    read: dict[str, list[Any]] = {}
+    for one in reversed(operations):
+        if one.array in kept or any(one.box.meets(box) for box in read.get(one.array, ())):
+            found.append(one)
+            for each in dict.fromkeys(o for o in one.operands if isinstance(o, StateRead) and not o.level):
+                read.setdefault(each.field, []).append(one.box.shift(each.offset))
+    return found[::-1]
 
 
 def _cut(operation: Any, read: StateRead, there: Points) -> list[Any]:

@@ -1,5 +1,6 @@
 """What operations read at their level, as the operations of a transpose find it."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from ...stencil import Operand, ProfileRead, StateRead, Traced
@@ -14,12 +15,12 @@ class Values:
     """Operands of a program's operations, moved: kept levels are profiles, and what lives within a level is computed
     again, by the operations that did it.
 
-    `axes` are those of the program's arrays ("" for one that is not the grid's). `beside`: the march leaves what lives
-    within a level too, as it leaves kept levels.
+    `axes` are those of the program's arrays ("" for one that is not the grid's). `left` are arrays that live within a
+    level which the march leaves too, as it leaves kept levels.
     """
 
-    def __init__(self, program: Program, axes: tuple[str, ...], beside: bool = False):
-        self.program, self.axes, self.beside = program, axes, beside
+    def __init__(self, program: Program, axes: tuple[str, ...], left: Collection[str] = ()):
+        self.program, self.axes, self.left = program, axes, left
         self.kept = {one.name: kept for one, kept in program.state}
         self.stacked: dict[str, None] = {}
         self.again: dict[str, None] = {}
@@ -49,7 +50,7 @@ class Values:
 
     def _value(self, read: StateRead, back: Offset) -> Operand:
         total = tuple(o + b for o, b in zip(read.offset, back, strict=True))
-        if read.field not in self.kept and (read.level or not self.beside):
+        if read.field not in self.kept and (read.level or read.field not in self.left):
             if read.level:
                 raise Unserved(f"`{read.field}` is read at levels that are not kept")
             self.again[read.field] = None

@@ -34,7 +34,7 @@ class Weights:
     """The derivatives of some rules; results are of a dtype."""
 
     def __init__(self, rules: Sequence[Traced], dtype: np.dtype):
-        self.rules, self.dtype = rules, dtype
+        self.rules, self.dtype = list(rules), dtype
         self._pulls: dict[tuple[Traced, int], Traced] = {}
         self._shared: dict[tuple[Traced, int], Traced] = {}
         self._products: dict[Traced, Traced] = {}

@@ -7,6 +7,8 @@ are taken by who comes first, each thread's own before others: a thread that has
 unless it lost it within a part.
 """
 
+from functools import partial
+
 from llvmlite import ir
 
 from ._code import VOID, Code, Number
@@ -116,24 +118,34 @@ class WholeWriter(TileWriter):
         at, spare = code.round_up(scratch, APART), code.round_up(code.load(self.control, HALOS), APART)
         for one in self.program.arrays:
             table = self.tables[one.name] = code.table(code.mul(count, self.entry // 8))
-            if one.name in self.kept:
+            if self.kept[one.name]:
                 spare = self._fill_levels(one.name, table, spare)
                 continue
             rows, pitch = self.schedule.rings[one.name], layout.ring_pitch(one.name)
             base = self._aligned(one.name, at)
             with code.loop(1, code.add(self.levels, 1)) as level:
                 self._put(table, level, (base, base, base), rows, (pitch, *layout.inner_pitches(one.name)))
+                self._put_stored(one.name, table, level)
             at = code.add(at, rows * pitch)
+
+    def _put_all(self, table: Number, level: Number, base: Number, pitches: tuple[Number, ...]) -> None:
+        """An entry of an array of all rows, which may be counted round."""
+        code, around = self.code, self.layout.size(0) * pitches[0] if self.program.wraps else 0
+        self._put(table, level, (base, code.add(base, around), code.sub(base, around)), None, pitches)
+
+    def _put_stored(self, name: str, table: Number, level: Number) -> None:
+        """The entry of a level that is written down."""
+        if name in self.slots.stored:
+            with self.code.when(self._is_stored(name, level)):
+                base = self.code.add(self._stored(name, level), self.layout.start(name))
+                self._put_all(table, level, base, self.layout.pitches(name))
 
     def _fill_levels(self, name: str, table: Number, spare: Number) -> Number:
         """The entries of an array of the state; the first address behind its spare levels."""
         code, layout, slots = self.code, self.layout, self.slots
         pitches, start, kept = layout.pitches(name), layout.start(name), self.kept[name]
 
-        def put(level: Number, base: Number, pitches: tuple[Number, ...]) -> None:
-            around = layout.size(0) * pitches[0] if self.program.wraps else 0
-            self._put(table, level, (base, code.add(base, around), code.sub(base, around)), None, pitches)
-
+        put = partial(self._put_all, table)
         for behind in range(kept):
             put(-behind, code.add(self._pointer(slots.state_slot(name, behind)), start), pitches)
         size, spares = layout.spare_bytes(name), num_spares(self.schedule, slots, name)
@@ -143,9 +155,7 @@ class WholeWriter(TileWriter):
                 place = code.add(spare, code.mul(code.rest(level, spares), size))
                 base = code.add(self._aligned(name, place), self.program.array(name).lower[0] * wide[0])
                 put(level, base, wide)
-            if name in slots.stored:
-                with code.when(self._is_stored(name, level)):
-                    put(level, code.add(self._stored(name, level), start), pitches)
+            self._put_stored(name, table, level)
         for behind in range(0 if slots.alone else kept):
             level, base = code.sub(self.levels, behind), code.add(self._pointer(slots.state_slot(name, behind)), start)
             if name not in slots.stored:
