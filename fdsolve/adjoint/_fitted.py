@@ -19,9 +19,9 @@ BESIDE = 16
 RECYCLED, FEW, FRESH = 30 * 2**20, 8, 8
 """Bytes of a program's arrays up to which the allocator of Linux's C library hands out the same memory at every call,
 the fewest states that are worth it, and the steps that a state in fresh pages costs where it does not."""
-LONG, MOST = 128, 2**27
-"""Equations a step, for each number of the state, that are worth as many bytes as are kept easily; and the most bytes
-that are kept for the sake of such."""
+LONG, MOST = 128, 2**29
+"""Equations a step, for each number of the state, from which on what a kernel's derivative reads is sooner kept than
+computed again; and the most bytes of it."""
 WORKING = 5
 """States' worth of arrays that reversing a step takes beside the states kept: its own, cotangents, and what is new."""
 
@@ -105,5 +105,5 @@ def fit_adjoint(steps: int, state_bytes: int, available: int | None, work: float
     if small and (not on_cpu or BESIDE * steps * state_bytes <= EASY):
         return None
     memory = 1 << max(0, (available // 2).bit_length() - 1)
-    worth = min(MOST, memory // 2, EASY * int(work / LONG)) if on_cpu else 0
+    worth = min(MOST, memory // 2) if on_cpu and work >= LONG else 0
     return Fitted(memory, steps, min(EASY if on_cpu else memory, memory // 2), small, worth)
