@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import _parameters, _shots, _walls
+from . import _fluxes, _parameters, _shots, _walls
 from ._compare import Settings, check_agreement
 from ._table import Row, show_seconds
 from ._timing import Samples, rounds_of
@@ -59,7 +59,8 @@ def sections(settings: Settings) -> list[tuple[str, list[Row]]]:
     found.append(
         (f"Gradient by parameters, {num}², {_parameters.STEPS} steps, default adjoint", _parameters.rows(settings, num))
     )
-    return found
+    title = f"Gradient by the initial state, long rules, {_parameters.STEPS} steps, default adjoint"
+    return [*found, (title, _fluxes.rows(settings))]
 
 
 @dataclass(frozen=True)

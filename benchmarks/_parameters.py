@@ -187,22 +187,28 @@ def rows(settings: Settings, num: int) -> list[Row]:
         (f"wave, {num}² points in a line, by c²", partial(_on_a_line, wave=True), jnp.float32(0.2)),
     )
     for name, make, at in problems:
-        forward = jax.jit(make(num, "native")).lower(at).compile()
-        with _one_level_a_pass():
-            level = jax.jit(make(num, "native")).lower(at).compile()
-        ours = gradient(make(num, "native")).lower(at).compile()
-        found += _against(settings, name, ours, {"forward": forward, "forward, one level a pass": level}, at, BAR)
-        # Apart, since its fresh memory slows down what runs after it.
-        portable, other = jax.jit(make(num, "slices")).lower(at).compile(), gradient(make(num, "slices"))
-        other = other.lower(at).compile()
-        check_agreement(name, ours(at), other(at), TOLERANCE)
-        found += _against(settings, name, ours, {"gradient by `slices`": other}, at, None)
-        found += _against(settings, f"{name}, by `slices`", other, {"forward": portable}, at, PORTABLE_BAR)
+        found += both_ways(settings, name, partial(make, num), at, TOLERANCE)
     at, name = jnp.float32(0.1), f"heat, {JUMP_STEPS} steps by `fft`, by κ"
     forward = jax.jit(_jump(num, "fft")).lower(at).compile()
     ours, level = (gradient(_jump(num, kernel)).lower(at).compile() for kernel in ("fft", "native"))
     check_agreement(name, ours(at), level(at), TOLERANCE)
     return found + _against(settings, name, ours, {"forward": forward, "gradient by `native`": level}, at, None)
+
+
+def both_ways(
+    settings: Settings, name: str, make: Callable[[str], Callable[..., Any]], at: Any, tolerance: float
+) -> list[Row]:
+    """Rows of a gradient, of the function that is made for a kernel: by generated code, and by the portable kernel."""
+    forward = jax.jit(make("native")).lower(at).compile()
+    with _one_level_a_pass():
+        level = jax.jit(make("native")).lower(at).compile()
+    ours = gradient(make("native")).lower(at).compile()
+    found = _against(settings, name, ours, {"forward": forward, "forward, one level a pass": level}, at, BAR)
+    # Apart, since its fresh memory slows down what runs after it.
+    portable, other = jax.jit(make("slices")).lower(at).compile(), gradient(make("slices")).lower(at).compile()
+    check_agreement(name, ours(at), other(at), tolerance)
+    found += _against(settings, name, ours, {"gradient by `slices`": other}, at, None)
+    return found + _against(settings, f"{name}, by `slices`", other, {"forward": portable}, at, PORTABLE_BAR)
 
 
 def _against(
