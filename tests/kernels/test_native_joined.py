@@ -160,7 +160,7 @@ def test_joined_cells_are_fewer_and_give_the_same(monkeypatch: pytest.MonkeyPatc
     pull = Pull(("parameter c",))
     few = len(pulled_of(case.call, pull).program.operations)
     monkeypatch.setattr(_adjoint, "joined", lambda cells, *_: cells)
-    many = len(_march.pull_program(_march.make_program(case.call), case.call.axes, pull.moving).program.operations)
+    many = len(_march.pull_program(_march.make_program(case.call), case.call.axes, pull).program.operations)
     assert 3 * few < 2 * many
 
 
