@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..region import Box
+from ._settle import settle
 
 SMALL = 3
 """Boxes are narrow, and fill enough of what holds them, by this part, one in so many."""
@@ -213,10 +214,17 @@ def _in_line(hull: Box, placed: Sequence[Placed]) -> bool:
 
 
 def _sum_near(placed: Sequence[Placed], lead: int) -> Placed:
-    """Values added up, in one loop over all entries of the least box that holds them."""
+    """Values added up, in one loop over all entries of the least box that holds them.
+
+    Where they lie in other rows the loop is its own: within one over a larger box, jaxlib 0.10 with AVX-512 takes what
+    is added one row below others from a wrong row in some columns.
+    """
     hull, value = _hull([box for _, box in placed]), placed[0][0]
     shape = (*value.shape[:lead], *hull.stop, *value.shape[lead + hull.ndim :])
-    return _sum_within(_of_all_axes(placed, shape, lead), Box(*window_of(hull, shape, lead))), hull
+    placed = _of_all_axes(placed, shape, lead)
+    total = _sum_within(placed, Box(*window_of(hull, shape, lead)))
+    rows = {(box.start[:-1], box.stop[:-1]) for _, box in placed}
+    return (settle(total) if len(rows) > 1 else total), hull
 
 
 def _beside(placed: Sequence[Placed], shape: tuple[int, ...], axis: int) -> Iterator[list[Placed]]:

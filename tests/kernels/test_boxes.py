@@ -1,5 +1,6 @@
 """Cutting boxes out of an array and joining them: values, gradients of any order and batches against plain slices."""
 
+from importlib.metadata import version
 from itertools import product
 
 import jax
@@ -133,6 +134,36 @@ def compiled_join(boxes, shape):
     kept = [jax.ShapeDtypeStruct((5, *box.shape), jnp.float32) for box in boxes]
     whole = jax.ShapeDtypeStruct(shape, jnp.float32)
     return jax.jit(run).lower(whole, whole, kept).compile().as_text()
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA compiles loops on a CPU")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_boxes_one_row_apart_are_added_up_where_loops_are_vectorised(column, dtype):
+    """As XLA compiles by default, which tests otherwise do not."""
+    shape, inner, cell, at = (46, 24), (40, 8), (6, 6), (3, 12)
+    boxes = tuple(Box((row, column), (row + 6, column + 6)) for row in (3, 4))
+
+    def run(rest, layer, weights, values):  # what comes back to a layer of a layer
+        back = weights * values
+        moved = [back * jnp.asarray(factor, dtype) for factor in (1.5, 2.5)]
+        wholes = [Box((0, 0), one.shape) for one in (rest, layer)]
+        given = dict(lead=0, nested=True, weighed=False)
+        layer = _box_sums.join_on_cpu(layer, *moved, boxes=(wholes[1], *boxes), shape=inner, **given)
+        around = Box(at, tuple(map(sum, zip(at, inner, strict=True))))
+        return _box_sums.join_on_cpu(rest, layer, boxes=(wholes[0], around), shape=shape, **given)
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(size).astype(dtype) for size in (shape, inner, cell, cell)]
+    options = {"xla_backend_optimization_level": 3}
+    if version("jaxlib").startswith("0.10."):  # newer ones stop at the flag
+        options["xla_cpu_use_fusion_emitters"] = True
+    found = jax.jit(run).lower(*arrays).compile(compiler_options=options)(*arrays)
+    expected, layer = arrays[0].copy(), arrays[1].copy()
+    for factor, box in zip((1.5, 2.5), boxes, strict=True):
+        layer[box.slices((0, 0))] += factor * arrays[2] * arrays[3]
+    expected[3:43, 12:20] += layer
+    assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("weighed", [False, True])
