@@ -176,7 +176,9 @@ class PointValue(AbstractView):
         return self.state[0].context
 
     def value(self, shift: Shift) -> jax.Array:
-        return self.function(tuple(view.value(shift) for view in self.state))[self.component]
+        state = tuple(view.value(shift) for view in self.state)
+        found = self.function(state)[self.component]
+        return jnp.asarray(found, jnp.result_type(found, *state))  # of a flux that does not depend on it, too
 
     def parity(self, axis: str) -> int | None:
         return self.state[0].parity(axis)

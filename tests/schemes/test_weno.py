@@ -87,6 +87,16 @@ def test_errors_of_jiang_and_shu(num, published):
     assert error(num, WENO5JS()) == pytest.approx(published, rel=0.01)
 
 
+@pytest.mark.parametrize("flux", [lambda u: 1.0, lambda u: u], ids=["a number", "the quantity"])
+def test_fluxes_that_take_nothing_to_compute(flux):
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=11), x=fd.Axis(0.0, 1.0, num=40, cells=True, periodic=True)))
+    u[...] = fd.rate(lambda u: conservation(flux, u, reconstruction=WENO5()))
+    u[0] = lambda x: jnp.sin(2 * jnp.pi * x)
+    moved = 0.0 if flux(2.0) == 1.0 else 0.1
+    found = fd.solve(u, stepper=RK4(), save=fd.final()).final["u"]
+    np.testing.assert_allclose(found, jnp.sin(2 * jnp.pi * (u.grid.space_axis("x").points - moved)), atol=2e-5)
+
+
 def test_what_takes_the_place_of_a_scheme_near_open_walls_is_noted():
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.1, num=5), x=fd.Axis(0.0, 1.0, 20, cells=True)))
     u[...] = fd.rate(lambda u: -convection(1.0, u, scheme=WENO5()))
