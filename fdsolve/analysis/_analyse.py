@@ -109,7 +109,7 @@ def _to_count(value: Any, axes: int) -> int:
 def _largest_step(plan: Plan, site: Site, symbol: Symbol) -> float:
     """The largest step up to which no wave grows faster than the equation lets it; inf, 0 for none, nan if not read."""
     known = plan.stability
-    if isinstance(known, Stability):
+    if isinstance(known, Stability) and not known.alone:
         return np.nan if known.largest is None else known.largest
     if not symbol.has_rates and not _reads_step(plan):
         return np.nan

@@ -115,8 +115,10 @@ class Plan:
         largest = "no step is stable" if not found.largest else f"the largest stable step is {found.largest:.6g}"
         if found.largest is None:
             largest = "the rules do not read the time step"
+        part = ", by the rates marked implicit alone" * found.alone
         warnings.warn(
-            f"The declared step {found.step:.6g} is unstable: a mode grows by {found.factor:.6g} a step; {largest}.",
+            f"The declared step {found.step:.6g} is unstable{part}: a mode grows by {found.factor:.6g} a step; "
+            f"{largest}.",
             UnstableWarning,
             stacklevel=4,
         )

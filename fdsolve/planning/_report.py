@@ -183,6 +183,7 @@ def show_stability(stability: Stability | Skipped) -> str:
     if isinstance(stability, Skipped):
         return f"Stability: not analysed ({stability.reason})"
     factor = f"largest amplification factor {stability.factor:.6g}"
+    factor += " of the rates marked implicit by themselves" * stability.alone
     if stability.largest is None:
         return f"Stability: {factor}; the rules do not read the time step"
     if stability.largest == float("inf"):

@@ -1,7 +1,7 @@
 """Von Neumann stability of the declared step: amplification factor and largest stable step."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,12 +25,14 @@ class Stability:
     """The result of the analysis: `factor` is max |G| over wavenumbers at `step`, `largest` the largest stable step.
 
     `largest` is inf where every step is stable, 0 where none is, None where the rules do not depend on the step.
+    `alone`: only the rates marked implicit can be analysed, and the method is unstable for these by themselves.
     """
 
     step: float
     factor: float
     stable: bool
     largest: float | None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,11 @@ def analyse(
     exact = [one.name for one in structure.arrays if not jnp.issubdtype(np.dtype(one.dtype), jnp.inexact)]
     if exact:
         return Skipped(f"{exact[0]} holds no real or complex numbers")
-    for piece in (p for group in pieces.values() for p in group):
-        rule = structure.rules[piece.rule]
-        if piece.operation is not None:
-            return Skipped(f"{piece.label} acts on all points at once")
-        if not rule.affine:
-            return Skipped(f"{piece.label} is not affine")
-        if varies(rule):
-            return Skipped(f"{piece.label} has weights that vary in space or time; fd.analyse freezes them at a place")
+    hindrance, alone = _hindrance(structure, pieces), False
+    if hindrance:
+        pieces, alone = _implicit_alone(pieces), True
+        if not pieces or _hindrance(structure, pieces):
+            return Skipped(hindrance)
     values = {name: np.asarray(value) for name, value in wholes.items() if np.size(value) <= 64 and name != "times"}
     missing = [
         n
@@ -104,7 +103,31 @@ def analyse(
     if any(isinstance(stage, Solve) for phase in structure.phases for stage in phase.stages):
         return Skipped("equations are solved at each level")
     reason = _no_growth(structure, pieces)
-    return Skipped(reason) if reason else _analyse(structure, frozen, tuple(sorted(shifts.items())), step)
+    found = Skipped(reason) if reason else _analyse(structure, frozen, tuple(sorted(shifts.items())), step, alone)
+    if not alone:
+        return found
+    # What is stable for a part need not be for the whole.
+    return Skipped(hindrance) if isinstance(found, Skipped) or found.stable else replace(found, alone=True)
+
+
+def _hindrance(structure: Structure, pieces: dict[str, list[Piece]]) -> str:
+    """Which rule has no symbol, and why; "" where all have one."""
+    for piece in (p for group in pieces.values() for p in group):
+        rule = structure.rules[piece.rule]
+        if piece.operation is not None:
+            return f"{piece.label} acts on all points at once"
+        if not rule.affine:
+            return f"{piece.label} is not affine"
+        if varies(rule):
+            return f"{piece.label} has weights that vary in space or time; fd.analyse freezes them at a place"
+    return ""
+
+
+def _implicit_alone(pieces: dict[str, list[Piece]]) -> dict[str, list[Piece]]:
+    """The rates marked implicit, and the plain rules beside them; nothing where no rate is marked."""
+    kept = {name: [p for p in group if p.role != "rate" or p.implicit] for name, group in pieces.items()}
+    marked = any(p.implicit for group in kept.values() for p in group)
+    return {name: group for name, group in kept.items() if group} if marked else {}
 
 
 def _no_growth(structure: Structure, pieces: dict[str, list[Piece]]) -> str:
@@ -130,10 +153,10 @@ def _splits(table: list[tuple[Piece, Traced]]) -> bool:
 
 @lru_cache(maxsize=64)
 def _analyse(
-    structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float
+    structure: Structure, frozen: tuple[Any, ...], shifts: tuple[Any, ...], step: float, alone: bool
 ) -> Stability | Skipped:
     values = {name: np.frombuffer(data, dtype).reshape(shape) for name, data, dtype, shape in frozen}
-    pieces = main_pieces(structure)
+    pieces = _implicit_alone(main_pieces(structure)) if alone else main_pieces(structure)
     rated = {name for name, group in pieces.items() if group[0].role == "rate"}
     table = [(p, structure.rules[p.rule]) for group in pieces.values() for p in group]
     rules = tuple(rule for _, rule in table)

@@ -208,8 +208,9 @@ class SBDF3(AbstractBackwardDifferences):
     """11/6 uⁿ⁺¹ − 3uⁿ + 3/2 uⁿ⁻¹ − 1/3 uⁿ⁻² = Δt (3f(uⁿ) − 3f(uⁿ⁻¹) + f(uⁿ⁻²) + g(uⁿ⁺¹)), order 3.
 
     g are the rates marked `fd.rate(g, implicit=True)`: stable for decay in them, within 86° of the negative real axis,
-    and stiff decay is damped. The first two steps are taken by ARS343. Source: Ascher, Ruuth & Wetton, SIAM J. Numer.
-    Anal. 32 (1995) 797, equation 11. Good values: advection with diffusion, at one system a step.
+    and stiff decay is damped; not for waves, whose eigenvalues are imaginary (u_xxx): those of |λΔt| < 1.94 grow, by up
+    to 1.046 a step. Take ARK3 for them. The first two steps are taken by ARS343. Source: Ascher, Ruuth & Wetton, SIAM
+    J. Numer. Anal. 32 (1995) 797, equation 11. Good values: advection with diffusion, at one system a step.
     """
 
     solver: Any = None

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import fdsolve as fd
-from fdsolve.schemes import RK4, Euler, Heun, derivative, laplacian
+from fdsolve.schemes import ARK3, RK4, SBDF3, Euler, Heun, derivative, laplacian
 
 
 def grid(num_axes=1, step=1e-4, periodic=True):
@@ -91,6 +91,20 @@ def test_an_unstable_step_warns_and_names_both_steps():
 def test_what_is_not_analysed_says_why(rule, reason):
     assert reason in fd.plan(field(rule, grid())).stability.reason
     assert "not analysed" in str(fd.plan(field(rule, grid())))
+
+
+def test_implicit_rates_that_their_method_amplifies_are_told_beside_a_nonlinear_rate():
+    """Backward differences of order 3 amplify |λΔt| < 1.94 on the imaginary axis, by up to 1.0456."""
+    g = fd.Grid(t=fd.Time(0.0, 0.4, num=11), x=fd.Axis(-10.0, 10.0, num=64, periodic=True))
+    u = fd.Field("u", g)
+    u[...] = fd.rate(lambda u: -derivative(u, "x", 3, order=4), implicit=True)
+    u[...] += fd.rate(lambda u: -3 * derivative(u * u, "x", order=4))
+    u[0] = lambda x: 0.5 / jnp.cosh(0.5 * x) ** 2
+    plan = fd.plan(u, stepper=SBDF3())
+    assert "1.04538 of the rates marked implicit by themselves, no step is stable" in str(plan)
+    with pytest.warns(fd.FdsolveWarning, match="unstable, by the rates marked implicit alone: a mode grows by 1.045"):
+        fd.solve(u, stepper=SBDF3(), save=fd.final())
+    assert "on u[...] is not affine" in fd.plan(u, stepper=ARK3()).stability.reason
 
 
 def test_a_source_that_varies_does_not_hinder_the_analysis():
