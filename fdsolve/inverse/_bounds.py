@@ -61,6 +61,10 @@ class Bounds:
             return None
         return replace(self, held=self.held | new), vector
 
+    def num_near(self, vector: jax.Array) -> int:
+        """How many parameters are near their bounds, and not held there."""
+        return int(np.sum((self._gaps(vector)[0] < CLOSE) & ~self.held))
+
     def leaving(self, vector: jax.Array) -> np.ndarray:
         """Which variables at their bounds, held there or not, would leave: the loss falls away from there."""
         gaps, sides = self._gaps(vector)
@@ -87,9 +91,11 @@ class Bounds:
         """The objective of the variables that are not held, their values, and a report of theirs as one of all."""
         where = np.flatnonzero(~self.held)
         space = replace(self.objective.space, base=vector, where=where)
-        made = replace(self.objective, space=space, compiled=None)
-        made = replace(made, compiled=jax.jit(made.linearise)) if self.objective.compiled is not None else made
-        return made, vector[where], lambda report: replace(report, vector=space.whole(report.vector))
+        return (
+            self.objective.over(space),
+            vector[where],
+            lambda report: replace(report, vector=space.whole(report.vector)),
+        )
 
     def _gaps(self, vector: jax.Array) -> tuple[np.ndarray, np.ndarray]:
         """The distance of each parameter to its nearest bound over the size of its transform (infinite where there is

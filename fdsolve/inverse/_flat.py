@@ -30,7 +30,8 @@ class Flatness:
 
     def __init__(self, objective: Objective, tolerance: float) -> None:
         self._objective = objective
-        self._loss, self._slope = jax.jit(objective.loss), jax.jit(jax.grad(objective.loss))
+        self._loss = jax.jit(lambda vector: objective.loss(objective.space.inside(vector)))
+        self._gradient = jax.jit(jax.grad(objective.loss))
         self._tolerance, self._rounding = tolerance, objective.space.rounding
         self._steep = math.inf
 
@@ -64,13 +65,18 @@ class Flatness:
         if not 0 < point.size <= FEW:
             return True
         slope, curvature = self._curvature(report.vector)
+        free = ~self._blocked(point, slope)
+        if not free.any():
+            return True
         if not (np.isfinite(slope).all() and np.isfinite(curvature).all()):
             return True
         # Of a loss that was 1 at the start, or that roundings of the variables raise, squares of roundings are left.
         noise = 1 + 0.5 * float(np.abs(point) @ np.abs(curvature) @ np.abs(point))
         enough = ALLOWED * max(self._tolerance, self._rounding) * abs(report.loss)
         enough += noise * (ROUNDINGS * self._rounding) ** 2
-        for step in self._promising(point, slope, curvature):
+        for part in self._promising(point[free], slope[free], curvature[np.ix_(free, free)]):
+            step = np.zeros_like(point)
+            step[free] = part
             fall = report.loss - float(self._loss((point + step).astype(report.vector.dtype)))
             if fall > enough and np.max(np.abs(step) / _sizes_of(point)) > ALLOWED * self._tolerance:
                 return False
@@ -85,9 +91,14 @@ class Flatness:
         steps, columns = self._rounding ** (1 / 3) * _sizes_of(point), []
         for k, step in enumerate(steps):
             ends = [point + sign * step * (np.arange(point.size) == k) for sign in (1, -1)]
-            up, down = (np.asarray(self._slope(one.astype(vector.dtype)), float) for one in ends)
+            up, down = (np.asarray(self._gradient(one.astype(vector.dtype)), float) for one in ends)
             columns.append((up - down) / (2 * step))
-        return np.asarray(self._slope(vector), float), (np.array(columns) + np.array(columns).T) / 2
+        return np.asarray(self._gradient(vector), float), (np.array(columns) + np.array(columns).T) / 2
+
+    def _blocked(self, point: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """Which variables are at a limit beyond which the loss would fall."""
+        low, high = self._objective.space.limits
+        return ((point <= low) & (slope > 0)) | ((point >= high) & (slope < 0))
 
     def _promising(self, point: np.ndarray, slope: np.ndarray, curvature: np.ndarray) -> Iterator[np.ndarray]:
         """Steps along which the loss should fall, if it is a paraboloid, or bent down."""
@@ -103,7 +114,8 @@ class Flatness:
             yield from (sign * share * longest * away for share in (1e-2, 1e-1, 1e-3, 1.0) for sign in (1, -1))
 
     def _falls(self, report: Report, size: float, enough: float) -> bool:
-        slope, own = np.asarray(self._slope(report.vector), float), np.abs(np.asarray(report.vector, float))
+        slope, own = np.asarray(self._gradient(report.vector), float), np.abs(np.asarray(report.vector, float))
+        slope = np.where(self._blocked(np.asarray(report.vector, float), slope), 0.0, slope)
         return self._falls_along(report, slope, np.full_like(own, size), enough) or (
             bool((own < 0.1 * size).any()) and self._falls_along(report, slope, own, enough)
         )

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,19 +19,20 @@ from ._bounds import Bounds
 from ._flat import Flatness
 from ._frame import is_positive
 from ._inversion import Inversion
-from ._methods import AbstractMethod, Report, num_iterations, relative, to_method
+from ._methods import DENSE, AbstractMethod, Report, num_iterations, relative, to_method
 from ._names import by_name
 from ._objective import Objective, check_start, to_objective
 from ._order import in_order
+from ._projected import between
 from ._regularise import to_terms
 from ._space import Space, to_space
-
-KEYS = 8
-"""How many keys are tried before a parameter is said not to count."""
-
+from ._subsets import Subsets
 
 LAGGING = 5
 """Times as many iterations for residuals by which methods converge linearly."""
+
+
+USED_UP = "the iterations are used up"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +73,9 @@ def invert(
         method: "levenberg-marquardt" (residuals; the default for them), "gauss-newton" (residuals), "l-bfgs" (the
             default for a scalar), "bfgs", "adam" (the default with subsets), a solver of optimistix or a transformation
             of optax.
-        bounds: (lower, upper) by parameter, None where free: dict(kappa=(0, None)). Kept by a transform: `Softplus` for
-            one bound, `Logistic` for two. What lies at a bound starts 0.02 of the transform's size inside.
+        bounds: (lower, upper) by parameter, None where free: dict(kappa=(0, None)). Methods for residuals, of up to 256
+            parameters, take steps within them; others keep them by a transform: `Softplus` for one bound, `Logistic`
+            for two. What lies at a bound starts 0.02 of the transform's size inside.
         transform: an object by parameter: dict(kappa=fd.inverse.Exponential()).
         regularise: `fd.tikhonov(...)`, `fd.total_variation(...)`, functions of the parameters, or a list of those.
         grid: that of the fields the loss solves for, whose order of axes DataArrays take; by default the one that
@@ -101,7 +103,7 @@ def invert(
     0.6931 True
     """
     try:
-        order, initial = _Subsets.of(subsets, seed), by_name(initial)
+        order, initial = Subsets.of(subsets, seed), by_name(initial)
 
         def trial() -> Any:
             space = to_space(initial, None, None)
@@ -114,6 +116,9 @@ def invert(
         terms = to_terms(regularise, space.parameters(vector), space.labels)
         objective = to_objective(loss_or_misfit, space, terms, order.example)
         chosen = to_method(method, objective, subsets is not None)
+        if any(leaf.bounded for leaf in space.leaves) and (projected := between(chosen, vector.size)):
+            chosen, space = projected, space.straight()
+            objective, vector = objective.over(space), space.start()
         lags = chosen.wants_residuals and any(term.lags for term in terms)
         limits = _limits(chosen, space, max_iterations, tolerance, lags)
         if callback is not None and not (callable(callback) and takes(callback, 1)):
@@ -147,52 +152,6 @@ def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: An
     if not is_positive(tolerance) or not tolerance < 1:
         raise DeclarationError(f"tolerance= is a number between 0 and 1, got {tolerance!r}. Take 1e-8.")
     return _Limits(int(iterations), float(tolerance))
-
-
-@dataclass(frozen=True, eq=False)
-class _Subsets:
-    """What the loss gets as its second argument, iteration by iteration."""
-
-    number: int | None
-    key: Any
-    seed: int
-
-    @classmethod
-    def of(cls, given: Any, seed: Any) -> "_Subsets":
-        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-            raise DeclarationError(f"seed= is a whole number, 0 or more, got {seed!r}.")
-        seed = int(seed)
-        if given is None:
-            return cls(None, None, seed)
-        if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.shape == ():
-            return cls(None, given, seed)
-        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-            raise DeclarationError(
-                f"subsets= takes their number, or a jax.random.key(0) from which keys are drawn; got {given!r}."
-            )
-        return cls(int(given), None, seed)
-
-    @property
-    def example(self) -> Any:
-        return jnp.asarray(0, jnp.int32) if self.number is not None else self.key
-
-    @property
-    def examples(self) -> Any:
-        """A sequence of all there are; of keys, which have no end, a few."""
-        if self.number is not None:
-            return np.arange(self.number, dtype=np.int32)
-        return [None] if self.key is None else [self.key, *(self._key(count) for count in range(KEYS))]
-
-    def stream(self) -> Iterator[Any]:
-        """Subsets without end."""
-        draw, count = np.random.default_rng(self.seed), 0
-        while True:
-            for k in draw.permutation(self.number) if self.number is not None else (None,):
-                yield jnp.asarray(k, jnp.int32) if self.number is not None else self._key(count)
-                count += 1
-
-    def _key(self, count: int) -> Any:
-        return None if self.key is None else jax.random.fold_in(self.key, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +191,7 @@ class _Search:
     objective: Objective
     method: AbstractMethod
     limits: _Limits
-    order: _Subsets
+    order: Subsets
     watch: _Watch
 
     def run(self, vector: jax.Array, steepness: float) -> Inversion:
@@ -245,7 +204,7 @@ class _Search:
         method = self.method
         advance = method.begin(self.objective, vector, steepness)
         bounds = Bounds.of(self.objective, vector.size)
-        reason, converged, begun = "the iterations are used up", False, 0
+        reason, converged, begun = USED_UP, False, 0
         try:
             for iteration, subset in zip(range(self.limits.iterations + 1), self.order.stream(), strict=False):
                 reports.append(advance(subset))
@@ -267,6 +226,12 @@ class _Search:
             if not reports:
                 raise
             reason = "interrupted"
+        else:
+            if not converged and reason == USED_UP and (near := bounds.num_near(reports[-1].vector)):
+                reason += (
+                    f" while {near} parameters creep up to their bounds; residuals of up to {DENSE} parameters are "
+                    f'fitted within bounds by method="levenberg-marquardt" without that'
+                )
         self.watch.close()
         return self._result(reports, reason, converged)
 

@@ -58,6 +58,11 @@ class Objective:
         """Whether all there is are residuals."""
         return self.is_residuals and all(term.is_residuals for term in self.terms)
 
+    def over(self, space: Space) -> "Objective":
+        """The same by the variables of another space."""
+        made = replace(self, space=space, compiled=None)
+        return replace(made, compiled=jax.jit(made.linearise)) if self.compiled is not None else made
+
     def _call(self, parameters: Any, subset: Any) -> Any:
         return self.function(parameters) if subset is None else self.function(parameters, subset)
 
@@ -235,7 +240,7 @@ def _check_gradient(objective: Objective, slope: np.ndarray, own: Any, vector: j
         if not part.any():
             silent.append(leaf.name)
     shift = np.random.default_rng(0).uniform(0.05, 0.1, space.size)
-    beside = vector + jnp.asarray(shift.astype(space.dtype))
+    beside = space.inside(vector + jnp.asarray(shift.astype(space.dtype)))
     missing = silent
     for subset in subsets:
         if not missing:

@@ -1,7 +1,8 @@
 """The parameters of an inversion: a pytree of named arrays, and the vector of free variables a method moves."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..errors import DeclarationError
 from ..units import UnitName, in_words, is_quantity, plain, to_magnitudes, to_name, units_of, with_unit
 from ._frame import Labels
 from ._names import is_leaf, named_leaves
-from ._transforms import AbstractTransform, Identity, inside, within
+from ._transforms import AbstractTransform, Identity, extent, inside, within
 
 NEAR = 1e-2
 """How well a transform and its inverse give a value back, relative to the largest."""
@@ -23,7 +24,8 @@ NEAR = 1e-2
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """One named array of parameters, in its `unit` where it is a quantity, with its transform and its size in
-    free variables. `units` is the name of its unit, as a quantity or a DataArray says it; None where it has none."""
+    free variables. `units` is the name of its unit, as a quantity or a DataArray says it; None where it has none.
+    `limits` are those within which a method keeps it by itself; `bounded`: its transform is one that keeps bounds=."""
 
     name: str
     value: np.ndarray
@@ -34,6 +36,16 @@ class Leaf:
     labelled: bool = False
     unit: Any = None
     units: str | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    bounded: bool = False
+
+    def straight(self) -> "Leaf":
+        """The same with limits in place of a transform that keeps bounds."""
+        if not self.bounded:
+            return self
+        limits, size = extent(self.transform)
+        # A power of two, so that a variable at its limit gives the bound itself.
+        return replace(self, transform=Identity(), scale=2.0 ** round(math.log2(size)), limits=limits, bounded=False)
 
     def to_parameter(self, free: jax.Array) -> jax.Array:
         """The array, of its own dtype and shape, from its part of the vector."""
@@ -81,6 +93,24 @@ class Space:
     def labels(self) -> dict[str, Labels]:
         """What each parameter says of itself."""
         return {leaf.name: Labels(leaf.dims if leaf.labelled else (), leaf.coords, leaf.units) for leaf in self.leaves}
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest that a method may make each free variable, (size,), where it keeps bounds."""
+        low, high = (
+            np.concatenate([np.full(leaf.value.size, leaf.limits[end] / leaf.scale) for leaf in self.leaves])
+            for end in (0, 1)
+        )
+        return (low, high) if self.where is None else (low[self.where], high[self.where])
+
+    def inside(self, vector: Any) -> Any:
+        """The vector with variables beyond their limits at these."""
+        low, high = self.limits
+        return vector if not np.isfinite([low, high]).any() else jnp.clip(vector, *jnp.asarray([low, high], self.dtype))
+
+    def straight(self) -> "Space":
+        """The same for methods that keep bounds by themselves: without transforms that do."""
+        return replace(self, leaves=tuple(leaf.straight() for leaf in self.leaves))
 
     def start(self) -> jax.Array:
         """The vector of the initial values, (size,)."""
@@ -154,7 +184,8 @@ def to_space(initial: Any, bounds: Any, transform: Any) -> Space:
         if isinstance(chosen, Identity):
             size = float(np.sqrt(np.mean(np.abs(array.astype(float)) ** 2)))
             scale = size if size > 0 else 1.0
-        leaves.append(Leaf(name, array, chosen, dims, coords, scale, isinstance(value, xr.DataArray), unit, units))
+        labelled, bounded = isinstance(value, xr.DataArray), name in limits and not isinstance(chosen, Identity)
+        leaves.append(Leaf(name, array, chosen, dims, coords, scale, labelled, unit, units, bounded=bounded))
     return Space(tuple(leaves), structure)
 
 

@@ -1,5 +1,6 @@
 """Transforms: free variables, any real number, to parameters that keep their bounds."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ INSIDE = 0.02
 """How far inside a bound a value that lies at it starts, over the size of its transform."""
 LOST = 1e-12
 """The same distance, within which a value lies at its bound."""
+LOST_BESIDE = 4e-18
+"""The same distance of what is put at its bound, lost in rounding but beside zero, where roots have no derivative."""
 
 
 class AbstractTransform(ABC):
@@ -148,6 +151,16 @@ def within(bounds: Any, value: np.ndarray, name: str) -> AbstractTransform:
     bound = lower if lower is not None else upper
     assert bound is not None
     return Softplus(bound, float(np.abs(value - bound).mean()) or abs(bound) or 1.0, lower is not None)
+
+
+def extent(transform: AbstractTransform) -> tuple[tuple[float, float], float]:
+    """Between what a transform that keeps bounds keeps a parameter, and its size."""
+    if isinstance(transform, Logistic):
+        size = transform.upper - transform.lower
+        return (transform.lower + LOST_BESIDE * size, transform.upper - LOST_BESIDE * size), size
+    assert isinstance(transform, Softplus)
+    end = transform.bound + (LOST_BESIDE if transform.above else -LOST_BESIDE) * transform.size
+    return (end, math.inf) if transform.above else (-math.inf, end), transform.size
 
 
 def inside(transform: AbstractTransform, value: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, nnls
 
 import fdsolve as fd
 
@@ -120,3 +120,32 @@ def test_the_way_back_from_a_bound_is_found_without_residuals() -> None:
         assert found.converged
         losses.append(found.loss)
     np.testing.assert_allclose(losses, min(losses), rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["levenberg-marquardt", "gauss-newton"])
+@pytest.mark.parametrize("start", [0.5, 0.0], ids=["inside", "at the bound"])
+def test_many_parameters_at_the_bound(start: float, method: str) -> None:
+    """A regularised source that is nowhere negative, and nothing in two thirds of the places, blurred."""
+    draw, axis = np.random.default_rng(0), fd.Axis(0.0, 1.0, num=40)
+    blur = np.exp(-(((np.linspace(0, 1, 50)[:, None] - axis.points) / 0.08) ** 2) / 2) / 3.2
+    data = blur @ (np.maximum(np.sin(9 * axis.points), 0) * (1 + axis.points)) + 0.02 * draw.normal(size=50)
+    smooth = np.sqrt(1e-3 * 39) * np.diff(np.eye(40), axis=0)
+    wanted, rest = nnls(np.concatenate([blur, smooth]), np.concatenate([data, np.zeros(39)]))
+    found = fd.invert(
+        lambda p: blur @ p["s"] - data,
+        dict(s=np.full(40, start)),
+        bounds=dict(s=(0, None)),
+        regularise=fd.tikhonov(1e-3, "s", grid=fd.Grid(x=axis)),
+        method=method,
+    )
+    assert (wanted == 0).sum() > 8 and found.converged and len(found.losses) < 20
+    np.testing.assert_allclose(found.loss, rest**2 / 2, rtol=1e-10)
+    np.testing.assert_allclose(found.parameters["s"], wanted, atol=1e-6)
+
+
+def test_iterations_used_up_on_the_way_to_bounds_say_so() -> None:
+    data = np.array([-1.0, 2.0, -2.0])
+    start = dict(x=np.full(3, 0.5))
+    found = fd.invert(lambda p: p["x"] - data, start, bounds=(0, None), method="l-bfgs", max_iterations=5)
+    assert not found.converged and "2 parameters creep up to their bounds" in found.reason
+    assert 'method="levenberg-marquardt"' in found.reason
