@@ -16,7 +16,7 @@ from ..errors import DeclarationError
 from ..units import plain
 from ._names import by_name, check_names, named_leaves
 from ._objective import to_vector
-from ._verdict import Measured, Row, bends, compare, judge, norm
+from ._verdict import Measured, Row, bends, compare, is_unsure, judge, norm, settle
 
 NUM_STEPS = 8
 EACH = "each"
@@ -62,8 +62,9 @@ def check_gradient(
     Along random directions v the remainder ‖f(x ± hv) − f(x) ∓ hJv‖, the larger of both, must fall like h² as h is
     halved (slope 2, or more where the second derivative vanishes), and ⟨Jv, w⟩ = ⟨v, Jᵀw⟩ for a random w must hold to
     rounding. Where f has a kink the direction is marked so, with the parameters along which it bends; it does not fail
-    while Jv is between the slopes on both sides, and is tested once more without these. A derivative that is not finite
-    fails, and so does a jump. Where remainders are lost in rounding, the direction passes if differences tell Jv to
+    while Jv is between the slopes on both sides, and is tested once more without these; kinks near x are told by
+    smaller steps. A derivative that is not finite fails, and so does a jump. What runs in single precision anywhere on
+    the way is tested as that. Where remainders are lost in rounding, the direction passes if differences tell Jv to
     1e-3 all the same (1e-2 in single), as for an affine f; otherwise it is "hidden", as under a large constant, and the
     table is not true.
 
@@ -120,7 +121,7 @@ def _check(loss: Any, at: Any, directions: Any, step: Any, slope: Any, match: An
     def judged(found: list[Measured], names: list[str]) -> list[Row]:
         return [judge(one, name, first, limits, point.eps, alone) for one, name in zip(found, names, strict=True)]
 
-    rows = judged(measured, along)
+    rows = _looked_at_closer(point, vectors, duals, judged(measured, along), limits)
     kinks = [row.verdict == "kink" for row in rows]
     if not any(kinks) and not any("not finite" in row.reason for row in rows):
         return GradientTable(tuple(rows), tuple(_silent(point, measured)))
@@ -131,6 +132,19 @@ def _check(loss: Any, at: Any, directions: Any, step: Any, slope: Any, match: An
         others = point.measure(around[again], duals[again], first * 0.5 ** np.arange(NUM_STEPS))
         rows += judged(others, [f"{along[k]} where f does not bend" for k in again])
     return GradientTable(tuple(rows), (*point.explain(bent), *_silent(point, measured)))
+
+
+def _looked_at_closer(
+    point: "_Point", vectors: np.ndarray, duals: np.ndarray, rows: list[Row], limits: tuple[float, float]
+) -> list[Row]:
+    """The rows, at smaller steps where these tell otherwise."""
+    unsure = [k for k, row in enumerate(rows) if is_unsure(row)]
+    if not unsure:
+        return rows
+    steps = rows[0].steps[-1] * 0.5 ** np.arange(1, NUM_STEPS + 1)
+    closer = point.measure(vectors[unsure], duals[unsure], steps)
+    found = {k: settle(one, rows[k], limits, point.eps) for k, one in zip(unsure, closer, strict=True)}
+    return [found.get(k, row) for k, row in enumerate(rows)]
 
 
 def _positive(name: str, given: Any, default: float) -> float:
@@ -184,6 +198,21 @@ def _size(array: jax.Array) -> float:
     return float(np.sqrt(np.mean(np.square(np.asarray(array, float))))) if array.size else 0.0
 
 
+def _narrows(jaxpr: Any) -> bool:
+    """Whether double precision becomes single somewhere in a program, or in those that it calls."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "convert_element_type":
+            kinds = [var.aval.dtype for var in (*eqn.invars, *eqn.outvars)]
+            if all(jnp.issubdtype(kind, jnp.inexact) for kind in kinds):
+                before, after = (jnp.finfo(kind).bits for kind in kinds)
+                if after < before:
+                    return True
+        called = jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda one: hasattr(one, "eqns"))
+        if any(_narrows(getattr(one, "jaxpr", one)) for one in called if hasattr(one, "eqns")):
+            return True
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class _Point:
     """A function of one vector, with names of its parts."""
@@ -194,14 +223,11 @@ class _Point:
     names: tuple[str, ...]
     leaves: dict[str, int]  # how many entries each has
     shape: Any
-
-    @property
-    def bytes(self) -> int:
-        return 8 if self.vector.dtype.itemsize == 8 else 4
+    bytes: int  # of the narrowest numbers on the way from the parameters to the values: 8 or 4
 
     @property
     def eps(self) -> float:
-        return float(np.finfo(self.vector.dtype).eps)
+        return float(np.finfo({8: np.float64, 4: np.float32}[self.bytes]).eps)
 
     @classmethod
     def of(cls, loss: Any, at: Any) -> "_Point":
@@ -238,7 +264,7 @@ class _Point:
         )
         try:
             with traced_by_jax("The function"):
-                shape = jax.eval_shape(function, vector)
+                closed, shape = jax.make_jaxpr(function, return_shape=True)(vector)
         except KeyError:
             check_names("The function", loss, jax.tree.unflatten(structure, list(leaves.values())))
             raise
@@ -251,6 +277,7 @@ class _Point:
             names,
             {k: leaf.size for k, leaf in leaves.items() if leaf.size},
             shape,
+            8 if dtype.itemsize == 8 and not _narrows(closed.jaxpr) else 4,
         )
 
     def measure(self, vectors: np.ndarray, duals: np.ndarray, steps: np.ndarray) -> list[Measured]:

@@ -1,6 +1,6 @@
 """The verdict of a direction in `fd.check_gradient`: Taylor remainders, kinks, jumps, and what rounding hides."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ FLOOR = 200.0  # roundings of the function's value below which a remainder tells
 ROUNDINGS = 8.0  # of the value, that a difference of two values has at least
 TOLD = {8: 1e-3, 4: 1e-2}  # of hJv: where remainders and rounding are less, they tell that Jv is right
 BEYOND = 1.1  # of the second difference at a kink, that remainders are at most
+STEEP = 2.2  # slope above which something else may be hidden below
 JUMP = 0.25  # slope of the second difference below which f jumps; at a kink it is about 1
 
 
@@ -121,6 +122,26 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
     else:
         verdict, reason = "pass", f"Taylor slope {known[-1]:.2f}"
     return Row(along, tuple(steps), tuple(left), tuple(slopes), one.mismatch, verdict, reason)
+
+
+def is_unsure(row: Row) -> bool:
+    """Whether smaller steps may tell otherwise: kinks near x spoil slopes, and what they add may fall faster."""
+    if not row.reason.startswith("Taylor"):
+        return False
+    return bool(row.verdict == "fail" or np.array(row.slopes)[np.isfinite(row.slopes)][-1] > STEEP)
+
+
+def settle(one: Measured, row: Row, limits: tuple[float, float], eps: float) -> Row:
+    """The row at smaller steps of a direction that is unsure, where the last two slopes there tell; else `row`."""
+    first = row.steps[-1] / 2
+    closer = judge(one, row.along, first, limits, eps, "fail")
+    known = np.array(closer.slopes)[np.isfinite(closer.slopes)]
+    if not closer.reason.startswith("Taylor") or known.size < 2:
+        return row
+    passes, fails = (known[-2:] >= limits[0]).all(), (np.abs(known[-2:] - 1) < 0.3).all()
+    if not (passes if closer.verdict == "pass" else fails) or closer.verdict == row.verdict:
+        return row
+    return replace(closer, reason=f"{closer.reason} at h below {2 * first:.0e}; f bends further off")
 
 
 def _is_rounding(one: Measured, first: float, eps: float) -> bool:

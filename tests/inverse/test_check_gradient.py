@@ -209,3 +209,35 @@ def test_forward_and_reverse_may_take_either_side_of_a_kink(back, verdict):
     table = fd.check_gradient(lambda p: size(p["z"]) + p["b"] ** 2, dict(z=0.0, b=1.0), directions="each")
     assert {row.along: row.verdict for row in table.rows} == dict(z=verdict, b="pass")
     assert bool(table) == (verdict == "kink")
+
+
+@pytest.mark.parametrize("narrow", ["parameter", "within", "field"])
+def test_what_runs_in_single_precision_is_tested_in_single(narrow):
+    grid = fd.Grid(t=fd.Time(0.0, 0.1, num=5), x=fd.Axis(0.0, 1.0, num=7))
+    u = fd.Field("u", grid, dtype=jnp.float32)
+    u[...] = fd.rate(lambda u, k: k * fd.schemes.laplacian(u) - u[...] ** 3)
+    u[0] = lambda x, a: a * jnp.sin(3 * x)
+    u[dict(x=[0, -1])] = 0.0
+
+    def loss(p, function):
+        if narrow == "field":
+            return (fd.solve(u, k=p["k"], a=function(p["a"]), save=fd.final())["u"] ** 2).sum()
+        k = p["k"].astype(jnp.float32) if narrow == "within" else p["k"]
+        return jnp.sin(k).astype(float) * p["a"] + function(p["a"])
+
+    at = dict(k=jnp.asarray(0.3, jnp.float32 if narrow == "parameter" else float), a=jnp.asarray(1.3))
+    assert fd.check_gradient(lambda p: loss(p, jnp.sin), at, directions=1)
+    assert narrow == "field" or not fd.check_gradient(lambda p: loss(p, wrong), at)
+
+
+def test_kinks_near_the_point_fail_no_right_derivative_and_hide_no_wrong_one():
+    edges = 10 ** np.random.default_rng(2).uniform(-4.5, -2, 40)
+
+    def loss(p, function):
+        return jnp.sum(jnp.abs(p["a"] - 1 - edges)) * 0.05 + function(p["a"])
+
+    right = fd.check_gradient(lambda p: loss(p, jnp.sin), dict(a=1.0))
+    assert right and any("bends further off" in row.reason for row in right.rows)
+    for share in (1.0, 0.01):
+        found = fd.check_gradient(lambda p: loss(p, lambda a: share * wrong(a)), dict(a=1.0))  # noqa: B023
+        assert {row.verdict for row in found.rows} == {"fail"}
