@@ -32,7 +32,7 @@ LAGGING = 5
 """Times as many iterations for residuals by which methods converge linearly."""
 
 
-USED_UP = "the iterations are used up"
+USED_UP, NOT_FINITE = "the iterations are used up", "the loss or its gradient is not finite"
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +283,7 @@ class _Search:
         """Why to stop here, and whether that is success; the method began anew with the report of number `begun`."""
         last, small = reports[-1], self.limits.tolerance
         if not (math.isfinite(last.loss) and math.isfinite(last.gradient_norm)):
-            return f"the loss or its gradient is not finite{self._remedy}", False
+            return f"{NOT_FINITE}{self._remedy}", False
         best = reports[begun + int(np.argmin([one.loss for one in reports[begun:]]))]
         # The best is what is returned; a step too far may end where all is flat.
         far = last.loss > best.loss + small**0.5 * abs(best.loss)
@@ -340,8 +340,10 @@ class _Search:
         finite = [one for one in reports if math.isfinite(one.loss)] or reports[:1]
         best = finite[-1] if self.order.example is not None else min(finite, key=lambda one: one.loss)
         unit = self.objective.unit
-        if converged and self.order.example is None and (told := self.objective.why_unsound(best.vector)):
-            reason, converged = f"{reason}, but fields there are not to be trusted: {told.rstrip('.')}", False
+        asks = converged or reason.startswith((USED_UP, NOT_FINITE))
+        if asks and (told := self._why_unsound(best.vector)):
+            joint, converged = "but" if converged else "and", False
+            reason = f"{reason}, {joint} fields there are not to be trusted: {told.rstrip('.')}"
         return Inversion(
             objective=self._whole(),
             vector=best.vector,
@@ -353,6 +355,11 @@ class _Search:
             losses=np.array([one.loss * unit for one in reports]),
             gradient_norms=np.array([one.gradient_norm * unit for one in reports]),
         )
+
+    def _why_unsound(self, vector: jax.Array) -> str | None:
+        """What is wrong with runs there, whichever subset they are of."""
+        seen = (self.objective.why_unsound(vector, subset) for subset in self.order.examples)
+        return next((told for told in seen if told), None)
 
     def _whole(self) -> Objective:
         """The objective as it is, of all subsets."""

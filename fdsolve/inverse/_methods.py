@@ -18,9 +18,7 @@ from ._objective import Linear, Objective
 NEVER = 1e-30  # tolerance of a solver that leaves it to us when to stop
 DENSE = 256  # free variables up to which a Jacobian is held as a matrix
 ANEW = 1e-6  # of the loss, below which a method with a line search begins again with what is left as the unit
-SEARCHED = (
-    3  # refused points of a search along a line that count as an iteration: each is half as far as the one before
-)
+SEARCHED = 3  # refused points of a search along a line that count as an iteration: each is half as far as the last
 DAMPING = 1e-3  # of the curvature at the start, with which Levenberg–Marquardt begins (Marquardt's τ)
 
 
@@ -95,6 +93,11 @@ class Optimistix(AbstractMethod):
     def has_own_test(self) -> bool:
         return self.ends_itself
 
+    @property
+    def end(self) -> str:
+        """Why it ends where its own test is met."""
+        return "the solver's own test is met" if self.ends_itself else "steps are lost in rounding"
+
     def is_dense(self, size: int) -> bool:
         if not self.least_squares or size > DENSE:
             return False
@@ -107,8 +110,7 @@ class Optimistix(AbstractMethod):
         equinox, solver = load("equinox", "fd.invert"), self.make(vector.size)
         sharpen = math.sqrt(2 / DAMPING) / steepness if self.least_squares else 1.0
         if self.is_dense(vector.size) and objective.compiled is not None:
-            scale, unit = sharpen / objective.unit**0.5, sharpen**2
-            return _begin_dense(solver, objective.compiled, vector, scale, unit, self.scaled)
+            return _begin_dense(self, solver, objective.compiled, vector, (sharpen / objective.unit**0.5, sharpen**2))
         value = (lambda v: objective.residuals(v) * sharpen) if self.least_squares else objective.loss
         unit = sharpen**2 if self.least_squares else 1.0
         shape, tags = jax.eval_shape(value, vector), frozenset()
@@ -153,22 +155,22 @@ class Optimistix(AbstractMethod):
                 v, state, ended, loss, steep = step(held[0], held[1])
             moved = not bool(jnp.array_equal(v, held[0])) or held[2] == math.inf
             held[:] = [v, state, float(loss)]
-            return Report(v, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
+            return Report(v, float(loss), float(steep), moved, self.end if ended else None)
 
         return advance
 
 
 def _begin_dense(
-    solver: Any, linearise: Callable[[jax.Array], Linear], vector: jax.Array, scale: float, unit: float, scaled: bool
+    method: Optimistix, solver: Any, linearise: Callable[..., Linear], vector: jax.Array, scales: tuple[float, float]
 ) -> Callable[[Any], Report]:
     """Steps of a solver that looks at one point in each, `y_eval`: it is given the function linear there.
 
     The residuals it sees are `scale` times those of `linearise`; its loss is divided by `unit`. What is compiled with
-    the solver is then linear algebra alone, and the function itself only once. `scaled`: variables are in units in
-    which all columns of the Jacobian at the start are as long as the longest; each is damped alike (Marquardt).
+    the solver is then linear algebra alone, and the function itself only once. If `scaled`, each variable is damped
+    alike (Marquardt).
     """
-    equinox, tags, start = load("equinox", "fd.invert"), frozenset(), linearise(vector)
-    units = _units_of(start.both()[1]) if scaled else jnp.ones_like(vector)
+    (scale, unit), equinox, tags, start = scales, load("equinox", "fd.invert"), frozenset(), linearise(vector)
+    units = _units_of(start.both()[1]) if method.scaled else jnp.ones_like(vector)
 
     def model(point: jax.Array, seen: Linear) -> Callable[[jax.Array, Any], tuple[jax.Array, None]]:
         value, matrix = seen.both()
@@ -196,7 +198,7 @@ def _begin_dense(
             v, state, ended, loss, steep = step(held[0], held[1], seen)
         moved = not bool(jnp.array_equal(v, held[0])) or held[2] == math.inf
         held[:] = [v, state, float(loss)]
-        return Report(v * units, float(loss), float(steep), moved, "the solver's own test is met" if ended else None)
+        return Report(v * units, float(loss), float(steep), moved, method.end if ended else None)
 
     return advance
 

@@ -16,6 +16,7 @@ from ..units import is_quantity, plain
 from ._names import check_names
 from ._regularise import AbstractTerm
 from ._space import Space
+from ._unjitted import unjitted
 
 NO_SUBSET = None
 
@@ -86,7 +87,7 @@ class Objective:
         parts = [to_vector(term.residuals(parameters), self.space.dtype) for term in self.terms if term.is_residuals]
         return jnp.concatenate([jnp.zeros(0, self.space.dtype), *parts])
 
-    def why_unsound(self, vector: jax.Array) -> str | None:
+    def why_unsound(self, vector: jax.Array, subset: Any = NO_SUBSET) -> str | None:
         """What runs warn of where they see values: steps that are unstable, fields that are not finite."""
         assert self.plain is not None
         with warnings.catch_warnings(), suppress(Exception):  # what fails with values alone is no verdict
@@ -94,7 +95,7 @@ class Objective:
             for kind in (UnstableWarning, NotFiniteWarning):
                 warnings.simplefilter("error", kind)
             try:
-                self.plain(self.space.parameters(vector))
+                replace(self, function=unjitted(self.plain))._call(self.space.parameters(vector), subset)
             except (UnstableWarning, NotFiniteWarning) as told:
                 return str(told)
         return None

@@ -1,5 +1,7 @@
 """Inversions of functions whose answer is known in closed form; what is refused; what is told."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,10 @@ import optax
 import optimistix
 import pytest
 import xarray as xr
+from jax.core import Tracer
 
 import fdsolve as fd
+from fdsolve.inverse._unjitted import unjitted
 
 X = np.linspace(0.0, 1.0, 12)
 TRUE = dict(size=2e-7, slope=np.array([1.0, -3.0]))
@@ -458,13 +462,47 @@ def test_points_refused_along_a_line_are_no_iterations():
     np.testing.assert_allclose(found.loss, 17.26641, rtol=1e-6)
 
 
-def test_parameters_whose_steps_are_unstable_are_no_success():
+@pytest.mark.parametrize("compiled", ["nothing", "the loss", "a part of it"])
+def test_parameters_whose_steps_are_unstable_are_no_success(compiled):
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.2, num=41), x=fd.Axis(0.0, 1.0, num=17)))
     u[...] = fd.rate(lambda u, kappa: kappa * fd.schemes.laplacian(u))
     u[0] = lambda x: jnp.sin(jnp.pi * x)
     u[dict(x=[0, -1])] = 0.0
     for kappa, stable in ((0.5, True), (0.6, False)):  # the largest stable one is 0.544
         data = np.exp(-(np.pi**2) * kappa * u.grid.t.points)
-        found = fd.invert(lambda p, data=data: fd.solve(u, kappa=p["kappa"])["u"][:, 8] - data, dict(kappa=0.3))
+        run = lambda kappa: fd.solve(u, kappa=kappa)["u"][:, 8]  # noqa: E731
+        run = jax.jit(run) if compiled == "a part of it" else run
+        misfit = lambda p, data=data, run=run: run(p["kappa"]) - data  # noqa: E731
+        found = fd.invert(jax.jit(misfit) if compiled == "the loss" else misfit, dict(kappa=0.3))
         assert found.converged == stable, found
         assert ("unstable" in found.reason) != stable
+
+
+def test_what_is_under_jit_is_found_through_names_and_closures():
+    seen = []
+    inner = jax.jit(lambda x, scale=1.0: seen.append(isinstance(x, Tracer)) or scale * x)
+    middle = lambda p: helper(inner(p["a"])) + loop(2)  # noqa: E731
+    assert unjitted(partial(jax.jit(middle)))(dict(a=2.0)) == 5.0
+    assert seen == [False]
+    plain = lambda p: p["a"]  # noqa: E731
+    assert unjitted(plain) is plain
+
+
+def loop(count):
+    return 0.0 if count == 0 else loop(count - 1)
+
+
+@jax.jit
+def helper(x):
+    assert not isinstance(x, Tracer)
+    return 2.5 * x
+
+
+def test_runs_that_are_unstable_where_the_iterations_are_used_up():
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.2, num=41), x=fd.Axis(0.0, 1.0, num=17)))
+    u[...] = fd.rate(lambda u, kappa: kappa * fd.schemes.laplacian(u))
+    u[0] = lambda x: jnp.sin(jnp.pi * x)
+    u[dict(x=[0, -1])] = 0.0
+    loss = jax.jit(lambda p: (fd.solve(u, kappa=p["kappa"], save=fd.final())["u"] ** 2).sum())
+    found = fd.invert(loss, dict(kappa=0.7), method="adam", max_iterations=1)
+    assert not found.converged and "the declared step 0.005 is unstable" in found.reason.lower()
