@@ -1,6 +1,7 @@
 """What is said of declarations that make no problem: coverage, cycles, boundaries, fields, options, "
 "results."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -238,6 +239,17 @@ BOUNDARIES = {
     ),
 }
 
+GUESSES = {
+    "a random key": undeclared(
+        "`fd.residual`: guess= takes numbers, got a random key. Draw them: guess=jax.random.normal(key, shape).",
+        lambda: fd.residual(laplacian, guess=jax.random.key(0)),
+    ),
+    "text": undeclared(
+        "`fd.residual`: guess= got an array of dtype <U1, which is no array of numbers.",
+        lambda: fd.residual(laplacian, guess=np.array(["a", "b"])),
+    ),
+}
+
 CASES = {
     f"{group}: {name}": case
     for group, cases in dict(
@@ -246,6 +258,7 @@ CASES = {
         cycle=CYCLES,
         sum=SUMS,
         boundary=BOUNDARIES,
+        guess=GUESSES,
     ).items()
     for name, case in cases.items()
 }

@@ -290,6 +290,15 @@ PYTHON = {
         f"{RULE} failed when it was traced: ValueError: convolve() only support 1-dimensional inputs. {AT_A_POINT}",
         ruled(lambda u, k: jnp.convolve(u["t-1"], k, mode="same"), k=np.ones(3)),
     ),
+    "the number of points": undeclared(
+        f"{RULE} failed when it was traced: IndexError: tuple index out of range. {AT_A_POINT}",
+        ruled(lambda u: u["t-1"] / u["t-1"].shape[0]),
+    ),
+    "text for a number": undeclared(
+        f"{RULE} failed when it was traced: TypeError: Only integer scalar arrays can be converted to a scalar index. "
+        'Text and lists are no numbers: give k=1.0 for k="1", and jnp.array of a list.',
+        ruled(lambda u, k: k * u["t-1"], k="1"),
+    ),
     "a transform of the field": undeclared(
         f"{RULE} failed when it was traced: ValueError: axis -1 is out of bounds for array of dimension 0. "
         f"{AT_A_POINT}",
@@ -323,6 +332,12 @@ WHOLE_ARRAYS = {
     "take": one_number("an entry", lambda u: jnp.take(u["t-1"], 0)),
     "dot": one_number("a dot product", lambda u: jnp.dot(u["t-1"], u["t-1", "x-0"])),
     "vdot": one_number("a dot product", lambda u: jnp.vdot(u["t-1"], u["t-1"])),
+    "pad": one_number("a border", lambda u: jnp.pad(u["t-1"], 1, mode="edge")),
+    "in a loop": one_number("a maximum", lambda u: jax.lax.fori_loop(0, 3, lambda i, s: s + jnp.max(u["t-1"]), 0.0)),
+    "of what a loop carries": one_number(
+        "a sum, mean or norm", lambda u: jax.lax.scan(lambda s, k: (jnp.mean(s) + k, None), u["t-1"], np.ones(3))[0]
+    ),
+    "in a branch": one_number("a minimum", lambda u: jax.lax.cond(u["t-1"] > 0, jnp.min, jnp.sin, u["t-1"])),
     "of a labelled parameter": one_number("a maximum", lambda u, k: u["t-1"] / jnp.max(k[...]), k=np.ones(6)),
     "lifted": undeclared(
         f"{RATE} takes a sum, mean or norm of one number. {AT_A_POINT}", rated(lambda u: fd.apply(jnp.mean, u) - u)

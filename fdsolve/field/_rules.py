@@ -65,6 +65,12 @@ def residual(function: Any, *, guess: Any = None) -> Residual:
         raise DeclarationError(
             f"`fd.residual`: guess= takes a number, an array or a function of the coordinates, got {guess!r}."
         )
+    if are_keys(guess):
+        raise DeclarationError(
+            "`fd.residual`: guess= takes numbers, got a random key. Draw them: guess=jax.random.normal(key, shape)."
+        )
+    if not (guess is None or callable(guess) or isinstance(guess, Along | Whole | Interpolate | xr.DataArray)):
+        check_numbers(guess, "`fd.residual`: guess=")
     return Residual(_checked_function(function, "`fd.residual`"), own(guess))
 
 

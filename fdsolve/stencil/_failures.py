@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import extract_tb
 
 import jax
 
@@ -24,6 +25,7 @@ _WANTS_AXES = re.compile(
     r"1-dimensional|one dimensional|dimension 0|0-dimensional|0-d array|unsized|number of dimensions|\bndim\b"
     r"|shape \(\)"
 )
+_TEXT = re.compile(r"Only integer scalar arrays can be converted|concatenate str|'str'|'bytes'|can't concat")
 _LABELLED_NAMES = ("'Along'", "'Interpolate'", "'Whole'")
 _NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
@@ -87,6 +89,14 @@ def _explanation(error: Exception) -> str:
             f'its axes, fd.along(array, "x"); read a field at all offsets at once, u["t-1", "x-1"]. ({short})'
         )
     failed = f"failed when it was traced: {type(error).__name__}: {short}"
-    if _WANTS_AXES.search(text):
+    if _WANTS_AXES.search(text) or (isinstance(error, IndexError) and ".shape" in _last_line(error)):
         return f"{failed.rstrip('.')}. {AT_A_POINT}"
+    if isinstance(error, TypeError) and _TEXT.search(text):
+        return f'{failed.rstrip(".")}. Text and lists are no numbers: give k=1.0 for k="1", and jnp.array of a list.'
     return failed
+
+
+def _last_line(error: Exception) -> str:
+    """The line of the program that failed."""
+    lines = extract_tb(error.__traceback__)
+    return (lines[-1].line or "") if lines else ""

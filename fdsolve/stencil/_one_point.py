@@ -30,7 +30,8 @@ _JOINS = frozenset({"stack", "concatenate", "broadcast_in_dim", "dot_general", "
 def check_one_point(closed: jex.ClosedJaxpr, operands: Sequence[Operand], what: str) -> None:
     """Refuses sums, maxima, rolls and their kin of single numbers that a rule reads at its point; `what` names it.
 
-    Arrays stacked of several reads, and parameters that come whole, are what such functions are for.
+    Arrays stacked of several reads, and parameters that come whole, are what such functions are for. Loops that end by
+    a test are not entered: solvers of other libraries take norms of single numbers there.
     """
     misused: list[tuple[str, int]] = []
 
@@ -39,7 +40,14 @@ def check_one_point(closed: jex.ClosedJaxpr, operands: Sequence[Operand], what: 
         if not read:
             return [0] * len(eqn.outvars)
         if name in ALL_CALLS and (inner := inner_of(eqn)) is not None:
-            return follow(inner.jaxpr, [0] * len(inner.consts) + given, marks, lambda literal: 0)
+            if eqn.params.get("name") == "_pad" and given[0] and eqn.outvars[0].aval.shape == ():
+                misused.append(("a border", read))  # which leaves a number as it is, and no equation
+            return within(inner, given)
+        if name == "scan":
+            return through_loop(eqn, given)
+        if name == "cond":
+            every = [within(one, given[1:]) for one in eqn.params["branches"]]
+            return [_union(found) for found in zip(*every, strict=True)]
         single = [
             bool(mark) and (v.aval.shape == () or mark >= _RAVELLED) for v, mark in zip(eqn.invars, given, strict=True)
         ]
@@ -49,6 +57,21 @@ def check_one_point(closed: jex.ClosedJaxpr, operands: Sequence[Operand], what: 
             misused.append(("a dot product", read))
         ravelled = (name == "reshape" and single[0]) or (name not in _JOINS and _union(given) >= _RAVELLED)
         return [read | (_RAVELLED if ravelled and v.aval.shape == (1,) else 0) for v in eqn.outvars]
+
+    def within(inner: jex.ClosedJaxpr, given: list[int]) -> list[int]:
+        return follow(inner.jaxpr, [0] * len(inner.consts) + given, marks, lambda literal: 0)
+
+    def through_loop(eqn: Any, given: list[int]) -> list[int]:
+        """What a loop carries is marked by what any turn makes of it; entries of arrays that it goes along are not."""
+        first, count = eqn.params["num_consts"], eqn.params["num_carry"]
+        fixed, carried = given[:first], given[first : first + count]
+        entries = [0] * (len(given) - first - count)
+        while True:
+            found = within(eqn.params["jaxpr"], [*fixed, *carried, *entries])
+            after = [a | b for a, b in zip(carried, found, strict=False)]
+            if after == carried:
+                return found
+            carried = after
 
     of = {StateRead: _FIELD, ProfileRead: _PROFILE}
     read = [_FIELD if _is_parameter(one) else of.get(type(one), 0) for one in operands]

@@ -70,6 +70,12 @@ def find_reversal(structure: Structure, phase: PhaseStructure, layer: str) -> Re
     return reversal
 
 
+COVERED = (
+    "absorbing layers, which lose, cover all its points, or what these read; give the axis more points, or the layers "
+    "fewer cells"
+)
+
+
 def refuse(what: str, reason: str) -> None:
     """What all refusals say."""
     raise PlanningError(
@@ -220,7 +226,7 @@ def _check_found(outline: _Outline, reversal: Reversal) -> None:
         lost = outline.lost[one.name]
         if one.kept and lost and not outline.inverted[one.name]:
             piece = max(lost, key=lambda p: p.box.size)
-            refuse(piece.label, lost[piece])
+            refuse(piece.label, COVERED if piece.stretched else lost[piece])
     for name in reversal.order:
         if not outline.kept[name] and (wrong := [p for p in outline.pieces[name] if p in outline.swept]):
             refuse(wrong[0].label, "its points are computed one after the other")

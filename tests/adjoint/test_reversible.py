@@ -365,6 +365,19 @@ def test_other_messages() -> None:
         fd.adjoint.Reversible().march(lambda consts, carry, number: carry, (), (), 0, 3)
 
 
+@pytest.mark.parametrize("layer", ["exact", "frozen", "saved"])
+def test_layers_that_leave_no_points_are_refused(layer: Any) -> None:
+    u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.2, num=21), x=fd.Axis(0.0, 1.0, num=21)))
+    u[...] = lambda u, dt: 2 * u["t-1"] - u["t-2"] + dt**2 * fd.schemes.laplacian(u, at="t-1")
+    u[:2] = lambda x: jnp.exp(-100 * (x - 0.5) ** 2)
+    u[dict(x=[0, -1])] = fd.boundary.PML(9)
+    wanted = (
+        r"on u\[...\] cannot be undone: absorbing layers, which lose, cover all its points.* or the layers fewer cells"
+    )
+    with pytest.raises(fd.PlanningError, match=wanted):
+        fd.plan(u, save=fd.final(), adjoint=fd.adjoint.Reversible(layer=layer))
+
+
 @pytest.mark.parametrize("layer", ["exact", "frozen"])
 def test_places_of_receivers_are_refused_where_a_layer_is_not_known(layer: str) -> None:
     u = fd.Field("u", fd.Grid(t=fd.Time(0.0, 0.9, num=41), x=fd.Axis(0.0, 1.0, num=21)))
