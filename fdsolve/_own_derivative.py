@@ -34,11 +34,14 @@ class own_derivative:
     `rule(static, trees, tangents)` gives the result and its tangents. Tangents that are zero throughout come as
     `SymbolicZero`, and may be given back so. `static` is any object that holds no tracers. Works under jit, vmap and
     both modes of differentiation, nested and inside of loops. `open`: JAX's own derivative of the function is the same,
-    and what goes through a program's equations may go through the function's.
+    and what goes through a program's equations may go through the function's. `compiled` gives the same, by what need
+    not be known of: it is what runs.
     """
 
-    def __init__(self, function: Callable[..., Any], open: bool = False) -> None:
-        self.function, self.open = function, open
+    def __init__(
+        self, function: Callable[..., Any], open: bool = False, compiled: Callable[..., Any] | None = None
+    ) -> None:
+        self.function, self.open, self.compiled = function, open, compiled or function
         self.rule: Rule | None = None
         update_wrapper(self, function)
 
@@ -51,10 +54,13 @@ class own_derivative:
         leaves, form = jax.tree.flatten(trees)
         forms: list[Any] = []
 
-        def run(*given: Any) -> Leaves:
-            found, out_form = jax.tree.flatten(self.function(static, *form.unflatten(map(_to_array, given))))
-            forms.append(out_form)
-            return found
+        def leaves_of(function: Callable[..., Any]) -> Callable[..., Leaves]:
+            def run(*given: Any) -> Leaves:
+                found, out_form = jax.tree.flatten(function(static, *form.unflatten(map(_to_array, given))))
+                forms.append(out_form)
+                return found
+
+            return run
 
         def push(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Leaves, Leaves]:
             assert self.rule is not None
@@ -63,22 +69,24 @@ class own_derivative:
             forms.append(out_form)
             return found, jax.tree.leaves(moved)
 
-        found = _call_p.bind(*leaves, made=_Made(run, push, self.open))
+        runs = leaves_of(self.function), leaves_of(self.compiled)
+        found = _call_p.bind(*leaves, made=_Made(*runs, push, self.open))
         return forms[-1].unflatten(found)
 
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A function of leaves, and its rule."""
+    """A function of leaves, what runs in its place, and its rule."""
 
     run: Callable[..., Leaves]
+    compiled: Callable[..., Leaves]
     push: Callable[[Sequence[Any], Sequence[Any]], tuple[Leaves, Leaves]]
     open: bool
 
     @cached_property
     def traced(self) -> Callable[..., Leaves]:
-        """The same function, traced once however often it is asked for."""
-        return jax.jit(self.run, inline=True)
+        """What runs, traced once however often it is asked for."""
+        return jax.jit(self.compiled, inline=True)
 
 
 def _to_array(leaf: Any) -> jax.Array:
@@ -134,6 +142,9 @@ def _batch(inputs: Sequence[Any], places: Sequence[Any], *, made: _Made) -> tupl
     def run(*given: Any) -> Leaves:
         return jax.vmap(made.run, in_axes=axes)(*given)
 
+    def compiled(*given: Any) -> Leaves:
+        return jax.vmap(made.compiled, in_axes=axes)(*given)
+
     def push(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Leaves, Leaves]:
         moving = [k for k, tangent in enumerate(tangents) if type(tangent) is not SymbolicZero]
 
@@ -150,11 +161,11 @@ def _batch(inputs: Sequence[Any], places: Sequence[Any], *, made: _Made) -> tupl
         finally:
             _shots.reset(before)
 
-    out = _call_p.bind(*inputs, made=_Made(run, push, made.open))
+    out = _call_p.bind(*inputs, made=_Made(run, compiled, push, made.open))
     return out, [0] * len(out)
 
 
-_call_p.def_impl(lambda *inputs, made: made.run(*inputs))
+_call_p.def_impl(lambda *inputs, made: made.compiled(*inputs))
 _call_p.def_abstract_eval(_shapes)
 ad.primitive_jvps[_call_p] = _push
 batching.primitive_batchers[_call_p] = _batch

@@ -178,6 +178,21 @@ class Level:
         value = self.time if operand.name == "t" else self.arrays.wholes[operand.name]
         return value, (False,) * len(axes)
 
+    def source(self, operand: Operand, box: Box, axes: tuple[str, ...]) -> tuple[jax.Array, tuple[int, ...]] | None:
+        """The array that an operand's values at the points of a box lie in, and the index where they begin; None for a
+        number, and where they are not all in it."""
+        if isinstance(operand, StateRead):
+            array, origin = self._array_of(operand), self.structure.array(operand.field).origin
+            at = box.shift(operand.offset)
+        elif isinstance(operand, ProfileRead) and operand.axes[:1] != (self.structure.time_axis,):
+            array, origin = self.arrays.profiles[operand.name], self.structure.extent(operand.name).origin
+            at = _moved(operand.axes, operand.offset, box, axes)
+        else:
+            return None
+        start, extent = tuple(a - o for a, o in zip(at.start, origin, strict=True)), at.shape
+        inside = all(0 <= a <= n - size for a, size, n in zip(start, extent, array.shape, strict=True))
+        return (array, start) if inside else None
+
     def _take_state(self, read: StateRead, box: Box) -> jax.Array:
         at = box.shift(read.offset)
         cut = self.cuts.get(((read.field, read.level), at))

@@ -21,6 +21,7 @@ from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
 from ._level import vectorise_function
 from ._registry import detect_platform
+from ._window import Flags
 
 LARGE = 2**12
 """Points of a box from which on it matters how a sum over them is computed."""
@@ -28,8 +29,6 @@ SHORT, ROW = 2**4, 2**10
 """Entries on a last axis that are too few to be multiplied by ones at a time, and how many are then."""
 PARTS = 4, 2
 """Parts of a box of one axis, and of several, that are added to each other first; XLA fuses no more of them."""
-
-Flags = tuple[bool, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ def evaluate(level: Level, piece: Piece, axes: tuple[str, ...], held: jax.Array 
     consts, none = level.arrays.consts[piece.rule], (False,) * len(axes)
     if (long := long_rule(rule, piece.box.size)) is not None:
         given, axes_of = [*consts, *values], [*[none] * len(consts), *flags]
-        return settle(evaluate_long(long, held, given, axes_of, piece.box.shape)[0])
+        sources = [*[None] * len(consts), *(level.source(one, piece.box, axes) for one in rule.operands)]
+        return settle(evaluate_long(long, held, given, axes_of, piece.box.shape, sources)[0])
     function = partial(_with_consts, rule, len(consts))
     values, flags = [*consts, *values], [*[none] * len(consts), *flags]
     if not rule.operands:
@@ -82,7 +83,8 @@ def evaluate_shared(level: Level, pieces: Sequence[Piece], axes: tuple[str, ...]
             if long is None:
                 results = _at_held_points(together, held, values, flags, box.shape)
             else:
-                results = evaluate_long(long, held, values, flags, box.shape)
+                sources = [level.source(one, box, axes) for one in together.operands]
+                results = evaluate_long(long, held, values, flags, box.shape, sources)
             found.update((piece, settle(one)) for piece, one in zip(group, results, strict=True))
     return found
 
