@@ -17,7 +17,7 @@ from ._twolevel import Nested, cut_blocks, near_lengths, nested
 
 KEPT = 8
 """States' worth of arrays that the derivative of a step may keep; rules with more fit less easily than is thought."""
-LIGHT = 2
+LIGHT = 4
 """States' worth that JAX's derivative of a step may keep, where it is gone back through from states else."""
 OWN = 8
 """A kernel that goes back by blocks itself sooner computes levels again than that it keeps more than a part, one of so
