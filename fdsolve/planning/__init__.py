@@ -9,6 +9,8 @@ from ._derived import inside_key as inside_key
 from ._derived import length_key as length_key
 from ._implicit import ImplicitSystem as ImplicitSystem
 from ._implicit import implicit_system as implicit_system
+from ._implicit import rates_of as rates_of
+from ._implicit import stages_for as stages_for
 from ._order import Parallel as Parallel
 from ._order import Solve as Solve
 from ._order import Stage as Stage

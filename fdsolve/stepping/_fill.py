@@ -19,9 +19,9 @@ from ..kernels import (
     sweep,
     sweep_points,
 )
-from ..planning import Array, Parallel, PhaseStructure, Piece, Solve, Stage, Structure, Sweep
+from ..planning import Array, Parallel, PhaseStructure, Piece, Solve, Stage, Structure, Sweep, stages_for
 from ..region import Box
-from ..schemes import Walls
+from ..schemes import ALL, Part, Walls
 from ..stencil import may_share
 from ._state import Levels
 from ._systems import solve_stage
@@ -36,10 +36,16 @@ def complete(
 
 
 def complete_for_rates(
-    structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...], walls: Walls | None
+    structure: Structure,
+    phase: PhaseStructure,
+    level: Level,
+    axes: tuple[str, ...],
+    walls: Walls | None,
+    part: Part = ALL,
 ) -> Level:
-    """The same, and what rates alone read of the level."""
-    return _run(structure, phase.every_stage, {name for name, _ in phase.given}, level, axes, walls)
+    """The same, and what rates alone read of the level; of no more than the rates of a part depend on."""
+    stages = stages_for(structure, phase, part)
+    return _run(structure, stages, {name for name, _ in phase.given}, level, axes, walls)
 
 
 def with_views(structure: Structure, phase: PhaseStructure, level: Level, axes: tuple[str, ...]) -> Level:

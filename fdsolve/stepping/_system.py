@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..kernels import Arrays, Level, evaluate, evaluate_shared, put_boxes, selector, take_box
-from ..planning import PhaseStructure, Structure
+from ..planning import PhaseStructure, Structure, rates_of, stages_for
 from ..region import Box
 from ..schemes import ALL, AbstractSystem, Part, Values, Walls
 from ._along import evaluate_along
@@ -47,7 +47,7 @@ class System(AbstractSystem):
             object.__setattr__(self, name, value)
 
     def rates(self, values: Values, fraction: Any, walls: Walls | None = None, part: Part = ALL) -> Values:
-        return self._slopes(self._level(values, fraction, walls), part)
+        return self._slopes(self._level(values, fraction, walls, part), part)
 
     def speeds(self, values: Values, fraction: Any) -> Any:
         return courant_number(self.structure, self.phase, self._level(values, fraction, None), self.axes)
@@ -96,12 +96,12 @@ class System(AbstractSystem):
         level = replace(self._moment(given, 1.0), time=time_of(self.arrays, self.number))
         return complete(self.structure, self.phase, level, self.axes)
 
-    def _level(self, values: Values, fraction: Any, walls: Walls | None) -> Level:
+    def _level(self, values: Values, fraction: Any, walls: Walls | None, part: Part = ALL) -> Level:
         """The level of a stage, with all that rates read: the start of the step stands in the level before."""
         if values is self.start:
             return self._standing(self.before, fraction)  # type: ignore[attr-defined]
         level = self._moment(self._padded(values, {}), fraction)
-        return complete_for_rates(self.structure, self.phase, level, self.axes, walls)
+        return complete_for_rates(self.structure, self.phase, level, self.axes, walls, part)
 
     def _standing(self, current: dict[str, jax.Array], fraction: Any) -> Level:
         """A level whose fields stand, with all that rates read."""
@@ -115,10 +115,12 @@ class System(AbstractSystem):
 
     def _slopes(self, level: Level, part: Part, value: Evaluate = evaluate) -> Values:
         """du/dt on every given box: the pieces that define it, then those that add to it; `value` is that of one."""
-        structure, result = self.structure, {}
-        level = level.with_cuts(self.phase.rates, self.axes).with_cuts_now(level.current, self.phase.rates)
+        structure, result, rates = self.structure, {}, self.phase.rates
+        if len(stages_for(structure, self.phase, part)) < len(self.phase.every_stage):
+            rates = tuple(rates_of(structure, self.phase, part))  # others may read what is not solved for here
+        level = level.with_cuts(rates, self.axes).with_cuts_now(level.current, rates)
         if value is evaluate:
-            ready = evaluate_shared(level, self.phase.rates, self.axes)
+            ready = evaluate_shared(level, rates, self.axes)
             value = lambda at, piece, axes: ready[piece] if piece in ready else evaluate(at, piece, axes)  # noqa: E731
         for name, boxes in self.phase.given:
             own = {

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import fdsolve as fd
 from fdsolve.boundary import Dirichlet, Neumann, Robin
-from fdsolve.schemes import laplacian
+from fdsolve.schemes import ARK3, laplacian
 
 
 def test_an_implicit_step_as_a_residual_is_that_of_the_stepper() -> None:
@@ -123,6 +124,23 @@ def test_a_constraint_holds_at_every_stage_of_a_rate() -> None:
     exact = np.exp(-3 * 2.0 / (squared + 2))
     errors = [abs(float(fd.solve(constrained(num), stepper=fd.schemes.Heun())["u"][-1, 6]) - exact) for num in (5, 9)]
     assert np.log2(errors[0] / errors[1]) > 1.9
+
+
+def test_what_is_solved_for_stands_beside_a_constraint_that_other_rates_read() -> None:
+    """∂u/∂t = k u″ (implicit) − 3p, p″ − 2p + u = 0: the first mode decays by exp(−(kλ + 3/(λ + 2))t)."""
+    grid = fd.Grid(t=fd.Time(0.0, 1.0, num=17), x=fd.Axis(0.0, 1.0, num=13))
+    u, p = fd.Field("u", grid), fd.Field("p", grid)
+    u[...] = fd.rate(lambda u, k: k * laplacian(u), implicit=True)
+    u[...] += fd.rate(lambda p: -3 * p[...])
+    p[...] = fd.residual(lambda p, u: laplacian(p) - 2 * p[...] + u[...])
+    u[0] = lambda x: jnp.sin(np.pi * x)
+    u[dict(x=[0, -1])] = p[dict(x=[0, -1])] = 0.0
+    last = lambda k: fd.solve([u, p], k=k, stepper=ARK3(), save=fd.final())["u"][-1, 6]  # noqa: E731
+    value, slope = jax.value_and_grad(last)(0.5)
+    squared = (2 - 2 * np.cos(np.pi / 12)) * 12**2
+    exact = np.exp(-(0.5 * squared + 3 / (squared + 2)))
+    assert abs(float(value) / exact - 1) < 5e-3
+    assert abs(float(slope) / (-squared * exact) - 1) < 2e-3
 
 
 def test_implicit_steppers_beside_a_constraint_are_refused() -> None:
