@@ -1,7 +1,8 @@
 """Is a point one where the loss falls no further? Short steps do not tell, so longer ones are tried."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,18 +23,26 @@ CURVED, BENT = 1e-6, 1e-4
 
 
 class Flatness:
-    """Tells whether the loss of an objective falls no further, compiled once; `tolerance` is ε.
+    """Tells whether the loss of an objective, the mean of all `subsets`, falls no further; `tolerance` is ε.
 
     Where it was found to fall, it is taken to do so until the gradient is half as large, unless asked `anew`: so many
     short steps cost few trials.
     """
 
-    def __init__(self, objective: Objective, tolerance: float) -> None:
+    def __init__(self, objective: Objective, tolerance: float, subsets: Sequence[Any] = (None,)) -> None:
+        inside = objective.space.inside
+        loss = jax.jit(lambda vector, subset: objective.loss(inside(vector), subset))
+        slope = jax.jit(jax.grad(objective.loss))
+        # One by one: their derivatives together would take the memory of all.
+        self._loss = lambda vector: sum(float(loss(vector, one)) for one in subsets) / len(subsets)
+        self._gradient = lambda vector: sum(np.asarray(slope(vector, one), float) for one in subsets) / len(subsets)
         self._objective = objective
-        self._loss = jax.jit(lambda vector: objective.loss(objective.space.inside(vector)))
-        self._gradient = jax.jit(jax.grad(objective.loss))
         self._tolerance, self._rounding = tolerance, objective.space.rounding
         self._steep = math.inf
+
+    def report(self, vector: jax.Array) -> Report:
+        """Loss and gradient at a point."""
+        return Report(vector, self._loss(vector), float(np.linalg.norm(self._gradient(vector))), True)
 
     def holds(self, report: Report, anew: bool = False) -> bool:
         """Whether no step down the gradient g lowers the loss L by more than 10 ε|L|, be variables measured by the

@@ -32,6 +32,8 @@ LAGGING = 5
 """Times as many iterations for residuals by which methods converge linearly."""
 
 
+ROUGH = 1e-4
+"""The tolerance of searches that see a part of the data at a time."""
 USED_UP, NOT_FINITE = "the iterations are used up", "the loss or its gradient is not finite"
 
 
@@ -87,7 +89,8 @@ def invert(
         tolerance: ε; ends when the loss fell by less than ε of itself and the variables moved by less than √ε of
             theirs, and no step of that length down the gradient lowers it by more than 10 ε (it is tried); or when the
             gradient's norm is below ε of the loss; or where residuals vanish: the loss is below ε² of that at the
-            start, and the variables moved by less than ε. Default 4e-10 in float64, 7e-5 in float32.
+            start, and the variables moved by less than ε. Default 4e-10 in float64, 7e-5 in float32. With a number of
+            subsets the iterations are used up, and the mean loss of all tells success, ε 1e-4.
         callback: called with an `Iterate` (iteration, loss, gradient_norm, parameters); a true result ends the search.
         progress: whether to print a line as it goes.
 
@@ -120,7 +123,7 @@ def invert(
             chosen, space = projected, space.straight()
             objective, vector = objective.over(space), space.start()
         lags = chosen.wants_residuals and any(term.lags for term in terms)
-        limits = _limits(chosen, space, max_iterations, tolerance, lags)
+        limits = _limits(chosen, space, max_iterations, tolerance, lags, subsets is not None)
         if callback is not None and not (callable(callback) and takes(callback, 1)):
             raise DeclarationError(
                 f"callback= takes a function of one iterate: def callback(iterate); got {callback!r}."
@@ -142,13 +145,15 @@ class _Limits:
     tolerance: float
 
 
-def _limits(chosen: AbstractMethod, space: Space, iterations: Any, tolerance: Any, lags: bool) -> _Limits:
+def _limits(
+    chosen: AbstractMethod, space: Space, iterations: Any, tolerance: Any, lags: bool, subsets: bool
+) -> _Limits:
     if iterations is None:
         iterations = chosen.max_iterations * (LAGGING if lags else 1)
     if isinstance(iterations, bool) or not isinstance(iterations, Integral) or iterations < 1:
         raise DeclarationError(f"max_iterations= is a whole number of at least 1, got {iterations!r}.")
     if tolerance is None:
-        tolerance = space.rounding**0.6
+        tolerance = max(space.rounding**0.6, ROUGH if subsets else 0.0)
     if not is_positive(tolerance) or not tolerance < 1:
         raise DeclarationError(f"tolerance= is a number between 0 and 1, got {tolerance!r}. Take 1e-8.")
     return _Limits(int(iterations), float(tolerance))
@@ -227,7 +232,9 @@ class _Search:
                 raise
             reason = "interrupted"
         else:
-            if not converged and reason == USED_UP and (near := bounds.num_near(reports[-1].vector)):
+            if reason == USED_UP and self.order.number is not None:
+                reason, converged = self._settled(reports)
+            elif reason == USED_UP and (near := bounds.num_near(reports[-1].vector)):
                 reason += (
                     f" while {near} parameters creep up to their bounds; residuals of up to {DENSE} parameters are "
                     f'fitted within bounds by method="levenberg-marquardt" without that'
@@ -347,7 +354,7 @@ class _Search:
         return Inversion(
             objective=self._whole(),
             vector=best.vector,
-            loss=best.loss * unit if self.order.number is None else self._mean_loss(best.vector),
+            loss=unit * (best.loss if self.order.number is None else self._all_subsets.report(best.vector).loss),
             gradient_norm=best.gradient_norm * unit,
             converged=converged,
             reason=reason,
@@ -372,8 +379,21 @@ class _Search:
         function = lambda parameters: jax.lax.map(lambda k: each(parameters, k), every)  # noqa: E731
         return replace(made, function=function, compiled=None, subsets=number)
 
-    def _mean_loss(self, vector: jax.Array) -> float:
-        """The loss over all subsets."""
-        loss = jax.jit(self.objective.loss)
-        each = [float(loss(vector, jnp.asarray(k, jnp.int32))) for k in range(self.order.number or 0)]
-        return self.objective.unit * sum(each) / len(each)
+    @cached_property
+    def _all_subsets(self) -> Flatness:
+        every = [jnp.asarray(k, jnp.int32) for k in range(self.order.number or 0)]
+        return Flatness(self.objective, self.limits.tolerance, every)
+
+    def _settled(self, reports: list[Report]) -> tuple[str, bool]:
+        """Why a search over subsets ends, whose own losses tell little; success is judged by the mean of all."""
+        last, first = (self._all_subsets.report(one.vector) for one in (reports[-1], reports[0]))
+        if not math.isfinite(last.loss):
+            return NOT_FINITE, False
+        if last.loss <= self.limits.tolerance**2 * abs(first.loss):
+            return f"{USED_UP}, and the loss of all subsets is next to none", True
+        if self._all_subsets.holds(last, anew=True):
+            return f"{USED_UP}, and the loss of all subsets falls no further down its gradient", True
+        return (
+            f"{USED_UP}, and the loss of all subsets still falls down its gradient; take more, or steps that become "
+            f"shorter: method=optax.adam(optax.exponential_decay(0.05, 100, 0.7))"
+        ), False

@@ -126,9 +126,9 @@ def judge(one: Measured, along: str, first: float, limits: tuple[float, float], 
 
 def is_unsure(row: Row) -> bool:
     """Whether smaller steps may tell otherwise: kinks near x spoil slopes, and what they add may fall faster."""
-    if not row.reason.startswith("Taylor"):
-        return False
-    return bool(row.verdict == "fail" or np.array(row.slopes)[np.isfinite(row.slopes)][-1] > STEEP)
+    if row.verdict == "fail":
+        return row.reason.startswith(("Taylor", "f jumps", "f bends"))
+    return row.reason.startswith("Taylor") and bool(np.array(row.slopes)[np.isfinite(row.slopes)][-1] > STEEP)
 
 
 def settle(one: Measured, row: Row, limits: tuple[float, float], eps: float) -> Row:

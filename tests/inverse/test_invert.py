@@ -506,3 +506,18 @@ def test_runs_that_are_unstable_where_the_iterations_are_used_up():
     loss = jax.jit(lambda p: (fd.solve(u, kappa=p["kappa"], save=fd.final())["u"] ** 2).sum())
     found = fd.invert(loss, dict(kappa=0.7), method="adam", max_iterations=1)
     assert not found.converged and "the declared step 0.005 is unstable" in found.reason.lower()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_searches_over_subsets_succeed_where_the_mean_of_all_falls_no_further(noise):
+    draw = np.random.default_rng(0)
+    matrix = jnp.asarray(draw.standard_normal((8, 6, 4)))
+    data = matrix @ np.array([1.0, -2.0, 0.5, 3.0]) + noise * draw.standard_normal((8, 6))
+    wanted = np.linalg.lstsq(matrix.reshape(48, 4), data.ravel(), rcond=None)[0]
+    some = lambda p, k: matrix[k] @ p["x"] - data[k]  # noqa: E731
+    shorter = optax.adam(optax.exponential_decay(0.05, 100, 0.7))
+    found = fd.invert(some, dict(x=np.ones(4)), subsets=8, method=shorter)
+    assert found.converged, found.reason
+    np.testing.assert_allclose(found.parameters["x"], wanted, atol=2e-3)
+    early = fd.invert(some, dict(x=np.ones(4)), subsets=8, max_iterations=50)
+    assert not early.converged and "still falls down its gradient" in early.reason
