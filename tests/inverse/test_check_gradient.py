@@ -241,3 +241,9 @@ def test_kinks_near_the_point_fail_no_right_derivative_and_hide_no_wrong_one():
     for share in (1.0, 0.01):
         found = fd.check_gradient(lambda p: loss(p, lambda a: share * wrong(a)), dict(a=1.0))  # noqa: B023
         assert {row.verdict for row in found.rows} == {"fail"}
+
+
+def test_a_narrow_rise_beside_the_point_is_no_jump_at_it():
+    rise = lambda p: 10 * jnp.clip(p["a"] - 1 - 5e-5, 0.0, 5e-5)  # noqa: E731
+    assert fd.check_gradient(lambda p: rise(p) + jnp.sin(p["a"]), dict(a=1.0))
+    assert not fd.check_gradient(lambda p: rise(p) + wrong(p["a"]), dict(a=1.0))
