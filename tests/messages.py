@@ -79,6 +79,11 @@ def ruled(rule: Any, **options: Any) -> Callable[[], Any]:
     return lambda: fd.solve(declare(rule, **own), **options)
 
 
+def rated(rule: Any, **options: Any) -> Any:
+    """Solving with one rate on a periodic axis, to be called."""
+    return ruled(fd.rate(rule), **{"grid": nodes(periodic=True), **options})
+
+
 def keep(u: Any) -> Any:
     """The rule of a field that stays as it is."""
     return u["t-1"]

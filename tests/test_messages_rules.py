@@ -11,7 +11,7 @@ import pytest
 import fdsolve as fd
 from fdsolve.schemes import derivative, divergence, gradient, laplacian
 
-from .messages import Wrong, assign, declare, field, keep, nodes, ruled, steady, undeclared, unplanned
+from .messages import Wrong, assign, declare, field, keep, nodes, rated, ruled, steady, undeclared, unplanned
 
 RULE, RATE = "Rule `lambda` on u[...]", "Rule `rate lambda` on u[...]"
 SPELL = 'write an axis name, a sign and a number, for example "x-1", "x+2" or "x+1/2".'
@@ -20,11 +20,6 @@ AT_A_POINT = (
     "makes a number."
 )
 NO_OFFSET = 'is no offset; write `[...]` for the point itself, or an offset such as "x-1" or "x+1/2".'
-
-
-def rated(rule: Any, **options: Any) -> Any:
-    """Solving with one rate on a periodic axis, to be called."""
-    return ruled(fd.rate(rule), **{"grid": nodes(periodic=True), **options})
 
 
 OFFSETS = {
@@ -306,48 +301,6 @@ PYTHON = {
     ),
 }
 
-OF_THE_GRID = "Coordinates are numbers at one point there, of shape (): take what all have in common from `grid`."
-
-
-def one_number(operation: str, rule: Any, **options: Any) -> Wrong:
-    """A rule that takes what it reads at its point for an array."""
-    return undeclared(f"{RULE} takes {operation} of one number. {AT_A_POINT}", ruled(rule, **options))
-
-
-WHOLE_ARRAYS = {
-    "sum": one_number("a sum, mean or norm", lambda u: u["t-1"].sum()),
-    "mean": one_number("a sum, mean or norm", lambda u: u["t-1"] - jnp.mean(u["t-1"])),
-    "std": one_number("a sum, mean or norm", lambda u: jnp.std(u["t-1"])),
-    "norm": one_number("a sum, mean or norm", lambda u: u["t-1"] / jnp.linalg.norm(u["t-1"])),
-    "np.mean": one_number("a sum, mean or norm", lambda u: np.mean(u["t-1"])),
-    "max": one_number("a maximum", lambda u: jnp.max(jnp.abs(u["t-1"]))),
-    "nanmin": one_number("a minimum", lambda u: jnp.nanmin(u["t-1"])),
-    "prod": one_number("a product", lambda u: jnp.prod(u["t-1"])),
-    "all": one_number("`all`", lambda u: jnp.where(jnp.all(u["t-1"] > 0), 1.0, 0.0)),
-    "median": one_number("`any` or a median", lambda u: jnp.median(u["t-1"])),
-    "argmax": one_number("`argmax`", lambda u: jnp.argmax(u["t-1"]).astype(float)),
-    "cumsum": one_number("a running sum", lambda u: jnp.cumsum(u["t-1"])[0]),
-    "flip": one_number("a flip", lambda u: jnp.flip(u["t-1"])),
-    "roll": one_number("a roll or part", lambda u: (jnp.roll(u["t-1"], -1) - jnp.roll(u["t-1"], 1)) / 2),
-    "take": one_number("an entry", lambda u: jnp.take(u["t-1"], 0)),
-    "dot": one_number("a dot product", lambda u: jnp.dot(u["t-1"], u["t-1", "x-0"])),
-    "vdot": one_number("a dot product", lambda u: jnp.vdot(u["t-1"], u["t-1"])),
-    "pad": one_number("a border", lambda u: jnp.pad(u["t-1"], 1, mode="edge")),
-    "in a loop": one_number("a maximum", lambda u: jax.lax.fori_loop(0, 3, lambda i, s: s + jnp.max(u["t-1"]), 0.0)),
-    "of what a loop carries": one_number(
-        "a sum, mean or norm", lambda u: jax.lax.scan(lambda s, k: (jnp.mean(s) + k, None), u["t-1"], np.ones(3))[0]
-    ),
-    "in a branch": one_number("a minimum", lambda u: jax.lax.cond(u["t-1"] > 0, jnp.min, jnp.sin, u["t-1"])),
-    "of a labelled parameter": one_number("a maximum", lambda u, k: u["t-1"] / jnp.max(k[...]), k=np.ones(6)),
-    "lifted": undeclared(
-        f"{RATE} takes a sum, mean or norm of one number. {AT_A_POINT}", rated(lambda u: fd.apply(jnp.mean, u) - u)
-    ),
-    "of a coordinate": undeclared(
-        f"Rule `lambda` on u[0] takes a sum, mean or norm of one number. {OF_THE_GRID}",
-        ruled(keep, initial=lambda x: jnp.exp(-((x - jnp.mean(x)) ** 2))),
-    ),
-}
-
 TAKES = "takes a view (a field's name among the rule's arguments, or arithmetic on such), got"
 COUNTS = "n is a whole number of at least 1, and the order an even one of at least 2."
 PRODUCT = (
@@ -412,7 +365,7 @@ OPERATORS = {
 CASES = {
     f"{group}: {name}": case
     for group, cases in dict(
-        offset=OFFSETS, argument=ARGUMENTS, result=RESULTS, python=PYTHON, operator=OPERATORS, whole=WHOLE_ARRAYS
+        offset=OFFSETS, argument=ARGUMENTS, result=RESULTS, python=PYTHON, operator=OPERATORS
     ).items()
     for name, case in cases.items()
 }

@@ -31,7 +31,7 @@ def check_one_point(closed: jex.ClosedJaxpr, operands: Sequence[Operand], what: 
     """Refuses sums, maxima, rolls and their kin of single numbers that a rule reads at its point; `what` names it.
 
     Arrays stacked of several reads, and parameters that come whole, are what such functions are for. Loops that end by
-    a test are not entered: solvers of other libraries take norms of single numbers there.
+    a test are not entered, nor functions that have one: solvers of other libraries take norms of single numbers there.
     """
     misused: list[tuple[str, int]] = []
 
@@ -42,7 +42,8 @@ def check_one_point(closed: jex.ClosedJaxpr, operands: Sequence[Operand], what: 
         if name in ALL_CALLS and (inner := inner_of(eqn)) is not None:
             if eqn.params.get("name") == "_pad" and given[0] and eqn.outvars[0].aval.shape == ():
                 misused.append(("a border", read))  # which leaves a number as it is, and no equation
-            return within(inner, given)
+            solves = any(one.primitive.name == "while" for one in inner.jaxpr.eqns)
+            return [read] * len(eqn.outvars) if solves else within(inner, given)
         if name == "scan":
             return through_loop(eqn, given)
         if name == "cond":
