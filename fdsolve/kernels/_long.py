@@ -6,6 +6,7 @@ for each of them all that the rule computes and its derivative. Where LLVM is th
 computes several results in one loop; elsewhere, what they share is written down.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -34,6 +35,8 @@ LEAST = 8
 """Equations of a rule that is long."""
 FAR, LEAST_FAR = 2**18, 32
 """Points of a box whose arrays lie in no cache, and the same of a rule there: to write values down costs more."""
+MORE = 2
+"""An array that is kept may be so many times as large as all that is read of it."""
 Source = tuple[jax.Array, tuple[int, ...]] | None
 """An array that values were taken from, and the index where they begin; None where they are all of it."""
 
@@ -146,17 +149,21 @@ def evaluate_long(
     """The results at all points of a box, with no derivative where it is not `held` to.
 
     flags[i] marks the axes of the box that values[i] has; sources[i] is the array that it was taken from, and the index
-    where it begins. What is known of such arrays need not be kept besides, nor taken out of them.
+    where it begins. What is known of such arrays need not be kept besides, nor taken out of them, if they hold hardly
+    more than that: the derivative keeps them whole.
     """
     sources = [None] * len(values) if sources is None else sources
     if held is not None:
         rule, values, sources = rule.within(), [held, *values], [None, *sources]
         flags = [(True,) * len(shape), *flags]
     arrays: list[jax.Array] = []
-    places: dict[int, int] = {}
-    windows = []
+    places, windows, read = dict[int, int](), list[Window](), Counter[int]()
+    for value, source in zip(values, sources, strict=True):
+        read[id(source[0]) if source else 0] += jnp.size(value)
     for value, source, own in zip(values, sources, flags, strict=True):
         array, start = source or (value, (0,) * sum(own))
+        if source is not None and MORE * read[id(array)] < array.size:
+            array, start = value, (0,) * sum(own)
         if id(array) not in places:
             places[id(array)] = len(arrays)
             arrays.append(array)

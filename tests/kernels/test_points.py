@@ -130,3 +130,22 @@ def test_what_a_long_rule_reads_is_kept_once() -> None:
 
     a_step = (kept(101) - kept(51)) / 50 / (400 * 8)
     assert a_step < 3.5
+
+
+def test_a_rule_that_reads_a_part_of_an_array_keeps_that() -> None:
+    """At a wall, of an array that others have written over meanwhile: not all of it for each of them."""
+    closed = jax.make_jaxpr(lambda a, b: [jnp.sin(a) * b, jnp.cos(b) * a])(0.0, 0.0)
+    array, rule, flags = jnp.arange(60.0).reshape(6, 10), _long.LongRule(closed), [(True, True)] * 2
+
+    def kept(width: int) -> set[tuple[int, ...]]:
+        starts = [(0, 0), (1, 1)]
+
+        def run(a: Any) -> Any:
+            values = [a[i : i + 5, j : j + width] for i, j in starts]
+            sources = [(a, one) for one in starts]
+            return sum(map(jnp.sum, _long.evaluate_long(rule, None, values, flags, (5, width), sources)))
+
+        return {one.shape for one in jax.tree.leaves(jax.vjp(run, array)[1]) if one.ndim}
+
+    assert kept(9) == {(6, 10)}
+    assert kept(2) == {(5, 2)}
