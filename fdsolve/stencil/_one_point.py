@@ -64,11 +64,14 @@ def check_one_point(closed: jex.ClosedJaxpr, operands: Sequence[Operand], what: 
 
     def through_loop(eqn: Any, given: list[int]) -> list[int]:
         """What a loop carries is marked by what any turn makes of it; entries of arrays that it goes along are not."""
-        first, count = eqn.params["num_consts"], eqn.params["num_carry"]
-        fixed, carried = given[:first], given[first : first + count]
-        entries = [0] * (len(given) - first - count)
+        inner = eqn.params["jaxpr"]
+        # Arrays that it goes along, or puts together, have an axis more than their entries.
+        count = sum(v.aval.ndim == w.aval.ndim for v, w in zip(eqn.outvars, inner.jaxpr.outvars, strict=True))
+        fixes = sum(v.aval.ndim == w.aval.ndim for v, w in zip(eqn.invars, inner.jaxpr.invars, strict=True)) - count
+        fixed, carried = given[:fixes], given[fixes : fixes + count]
+        entries = [0] * (len(given) - fixes - count)
         while True:
-            found = within(eqn.params["jaxpr"], [*fixed, *carried, *entries])
+            found = within(inner, [*fixed, *carried, *entries])
             after = [a | b for a, b in zip(carried, found, strict=False)]
             if after == carried:
                 return found
