@@ -376,25 +376,6 @@ def test_the_message(case: Wrong) -> None:
     case.check()
 
 
-@jax.jit
-def spread(low: Any, high: Any) -> Any:
-    return jnp.max(jnp.array([high - low]))
-
-
-def test_functions_of_arrays_are_served_where_there_are_arrays() -> None:
-    def rule(u: Any, k: Any, dt: Any, dx: Any) -> Any:
-        reads = jnp.stack([u["t-1", "x-1"], u["t-1"], u["t-1", "x+1"]])
-        smooth = jnp.sum(jnp.roll(k, 1) * reads) + jnp.median(reads) + jnp.flip(reads)[0] + reads @ reads
-        return smooth + jnp.max(reads) + spread(reads[0], reads[2]) + jnp.mean(dt / dx) + jnp.sum(k[0]) * u["t-1"]
-
-    k, x = np.array([0.2, 0.3, 0.5]), nodes(periodic=True).x.points
-    u = declare(rule, lambda x: jnp.sin(x), grid=nodes(periodic=True))
-    reads = np.sin([np.roll(x, 1), x, np.roll(x, -1)])
-    expected = np.roll(k, 1) @ reads + np.median(reads, 0) + reads[2] + (reads**2).sum(0) + reads.max(0)
-    expected += reads[2] - reads[0] + u.grid.t.step / u.grid.x.step + k[0] * reads[1]
-    np.testing.assert_allclose(fd.solve(u, k=k)["u"][1], expected, rtol=1e-12)
-
-
 def test_a_rule_may_stand_under_jit() -> None:
     def slower(u: Any, c: Any) -> Any:
         return u["t-1"] - c * (u["t-1"] - u["t-1", "x-1"])
