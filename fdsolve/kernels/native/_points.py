@@ -24,7 +24,7 @@ from ._handler import Buffers, data_of, write_entry
 from ._layout import LINE
 from ._objects import register_target
 from ._processors import num_threads
-from ._scalar import I64, Scalars, stored_type, unsupported
+from ._scalar import I64, Scalars, load_entry, stored_type, unsupported
 
 BLOCK, SEGMENT = 16, 2**12
 """Points that a loop computes at a time, the last ones again where they do not fill a block; and those of a longer row
@@ -155,13 +155,13 @@ def _write_loop(module: ir.Module, closed: jex.ClosedJaxpr, along: Sequence[bool
         one.add_attribute("noalias")
     code.function.attributes.add("noinline")
     numbers = [
-        None if moves else _load(code, pointer, dtype)
+        None if moves else load_entry(code.builder, pointer, dtype)
         for pointer, dtype, moves in zip(sources, ins, along, strict=True)
     ]
 
     def compute(j: Any) -> None:
         values = [
-            _load(code, pointer, dtype, j) if number is None else number
+            load_entry(code.builder, pointer, dtype, j) if number is None else number
             for pointer, dtype, number in zip(sources, ins, numbers, strict=True)
         ]
         found = Scalars(module, code.builder).run(closed.jaxpr, [], values)
@@ -181,15 +181,6 @@ def _write_loop(module: ir.Module, closed: jex.ClosedJaxpr, along: Sequence[bool
         compute(j)
     code.builder.ret_void()
     return code.function
-
-
-def _load(code: Code, pointer: Any, dtype: Any, at: Any = None) -> Any:
-    """A number from a pointer on."""
-    kind = stored_type(dtype)
-    if at is not None:
-        pointer = code.builder.gep(pointer, [at], source_etype=kind)
-    value = code.builder.load(pointer, typ=kind)
-    return code.builder.icmp_unsigned("!=", value, ir.Constant(kind, 0)) if np.dtype(dtype) == bool else value
 
 
 _points.def_impl(_plainly)

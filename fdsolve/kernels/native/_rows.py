@@ -14,7 +14,7 @@ from ._code import POINTER, VOID, Code
 from ._lanes import Lanes
 from ._operands import TIME_BEFORE, TurnedRead, are_ragged
 from ._program import LANES, Operation, Program
-from ._scalar import I64, Scalars, stored_type
+from ._scalar import I64, Scalars, load_entry, stored_type
 from ._schedule import Schedule
 from ._sources import Entry, ProfileRow, RowRead, Source
 
@@ -300,11 +300,7 @@ class RowWriter:
         return self.real if isinstance(source, RowRead) else self.dtypes[source.name]
 
     def _load(self, pointer: Any, dtype: Any, at: Any) -> Any:
-        builder, kind = self.code.builder, stored_type(dtype)
-        if not (isinstance(at, int) and at == 0):
-            pointer = builder.gep(pointer, [at], source_etype=kind)
-        value = builder.load(pointer, typ=kind)
-        return builder.icmp_unsigned("!=", value, ir.Constant(kind, 0)) if np.dtype(dtype) == bool else value
+        return load_entry(self.code.builder, pointer, dtype, at)
 
     def _point(self, group: Sequence[Operation], j: Any, lane: Any = None, again: Any = None) -> None:
         """What the operations give at a point: all is read before anything is written.

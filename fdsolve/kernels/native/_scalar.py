@@ -43,6 +43,15 @@ def stored_type(dtype: Any) -> ir.Type:
     return ir.IntType(8) if np.dtype(dtype) == bool else _TYPES[np.dtype(dtype)]
 
 
+def load_entry(builder: Any, pointer: Any, dtype: Any, at: Any = 0) -> Any:
+    """The entry of an array with so many others between it and the pointer."""
+    kind = stored_type(dtype)
+    if not (isinstance(at, int) and at == 0):
+        pointer = builder.gep(pointer, [at], source_etype=kind)
+    value = builder.load(pointer, typ=kind)
+    return builder.icmp_unsigned("!=", value, ir.Constant(kind, 0)) if np.dtype(dtype) == bool else value
+
+
 def unsupported(jaxpr: Any) -> str | None:
     """Why a scalar jaxpr has no LLVM code here; None where it has."""
     return why_not_pointwise(jaxpr, lambda dtype: llvm_type(dtype) is not None, _RULES.__contains__)
