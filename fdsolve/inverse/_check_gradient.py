@@ -180,12 +180,15 @@ def _to_array(name: str, value: Any) -> jax.Array:
         ) from None
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise DeclarationError(
-            f"The parameter `{name}` has dtype {array.dtype} and no derivative; a real floating dtype is wanted."
+            f"The parameter `{name}` has dtype {array.dtype} and no derivative; a real floating dtype is wanted. "
+            f"Convert it with .astype(float), or close the function over it."
         )
     if array.dtype.itemsize < 4:
         raise DeclarationError(
             f"The parameter `{name}` has dtype {array.dtype}, whose rounding hides what is tested. Test in float32."
         )
+    if not np.isfinite(np.asarray(array)).all():
+        raise DeclarationError(f"The parameter `{name}` is not finite. Test the gradient where all of them are.")
     return array
 
 
@@ -289,20 +292,25 @@ class _Point:
         values = np.asarray(jax.jit(lambda many: jax.lax.map(self.function, many))(moved), float)
         values = values.reshape(len(vectors), len(shifts), -1)
         if not np.isfinite(values[0, 0]).all():
-            raise DeclarationError("The function is not finite at the point itself; gradients there mean nothing.")
+            raise DeclarationError(
+                "The function is not finite at the point itself; gradients there mean nothing. Look whether the run is "
+                "unstable there, or test at another point."
+            )
         v, w = jnp.asarray(vectors.astype(dtype)), jnp.asarray(duals.astype(dtype))
         back = np.asarray(jax.jit(lambda many: jax.lax.map(self._pull, many))(w), float)
         forward = self._forward(v)
-        found = []
-        for k, (vector, dual) in enumerate(zip(vectors, duals, strict=True)):
+
+        def one(k: int, vector: np.ndarray, dual: np.ndarray) -> Measured:
             if forward is None:  # in reverse alone: Jv along w is ⟨v, Jᵀw⟩, and f is looked at along w
                 value, change, ups = values[k] @ dual[:, None], np.array([vector @ back[k]]), 0.0
             else:
                 value, change = values[k], forward[k]
                 ups = abs(change @ dual - vector @ back[k])
                 ups = ups / max(float(norm(change)), np.finfo(float).tiny) / float(norm(dual))
-            found.append(compare(value, change, ups, steps, back[k], vector))
-        return found
+            return compare(value, change, ups, steps, back[k], vector)
+
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is told by the verdict
+            return [one(k, *pair) for k, pair in enumerate(zip(vectors, duals, strict=True))]
 
     def _pull(self, dual: jax.Array) -> jax.Array:
         return jax.vjp(self.function, self.vector)[1](dual)[0]

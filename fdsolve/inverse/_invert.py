@@ -31,7 +31,6 @@ from ._subsets import Subsets
 LAGGING = 5
 """Times as many iterations for residuals by which methods converge linearly."""
 
-
 ROUGH = 1e-4
 """The tolerance of searches that see a part of the data at a time."""
 USED_UP, NOT_FINITE = "the iterations are used up", "the loss or its gradient is not finite"
@@ -351,6 +350,8 @@ class _Search:
         if asks and (told := self._why_unsound(best.vector)):
             joint, converged = "but" if converged else "and", False
             reason = f"{reason}, {joint} fields there are not to be trusted: {told.rstrip('.')}"
+        elif reason == USED_UP:
+            reason += f"; allow more, max_iterations={2 * self.limits.iterations}, or go on from its parameters"
         return Inversion(
             objective=self._whole(),
             vector=best.vector,
@@ -393,7 +394,5 @@ class _Search:
             return f"{USED_UP}, and the loss of all subsets is next to none", True
         if self._all_subsets.holds(last, anew=True):
             return f"{USED_UP}, and the loss of all subsets falls no further down its gradient", True
-        return (
-            f"{USED_UP}, and the loss of all subsets still falls down its gradient; take more, or steps that become "
-            f"shorter: method=optax.adam(optax.exponential_decay(0.05, 100, 0.7))"
-        ), False
+        shorter = "steps that become shorter: method=optax.adam(optax.exponential_decay(0.05, 100, 0.7))"
+        return f"{USED_UP}, and the loss of all subsets still falls down its gradient; take more, or {shorter}", False

@@ -45,6 +45,7 @@ def misfit(solution: Any, observations: Any, weight: Any = None) -> jax.Array:
     for name, observed in _named(observations, list(arrays)):
         array, what = arrays[name], f"fd.misfit, `{name}`"
         units = next(one.units for one in plan.problem.fields if one.name == name)
+        _check_decoded(observed, what)
         values, kept = _values(_in_units(observed, units, name, what), what)
         grid = plan.problem.scope.grid
         places = find_places(observed, lines(name), kept, grid, what)
@@ -125,6 +126,20 @@ def _in_units(observed: xr.DataArray, units: str | None, name: str, what: str) -
     if units is None or given is None:
         return observed
     return rescaled(observed, conversion(given, {str(units): 1}, f"{what}: the array of observations", f"`{name}`"))
+
+
+def _check_decoded(observed: xr.DataArray, what: str) -> None:
+    """Refuses numbers that stand for missing values, as they come from files whose values were not decoded."""
+    if isinstance(observed.variable.data, Tracer):
+        return
+    for key in ("_FillValue", "missing_value"):
+        marks = observed.attrs.get(key)
+        count = 0 if marks is None else int(np.isin(np.asarray(observed.variable.data), np.asarray(marks)).sum())
+        if count:
+            raise DeclarationError(
+                f"{what}: {count} observations are {marks}, which their attribute `{key}` says is missing. Mark them "
+                f"as nan: xarray.decode_cf(dataset), or observations.where(observations != {marks})."
+            )
 
 
 def _values(observed: xr.DataArray, what: str) -> tuple[Any, np.ndarray]:

@@ -183,7 +183,13 @@ def _ends(bounds: Any, name: str) -> tuple[float | None, float | None]:
         raise DeclarationError(f"{wanted}; got {bounds!r}.")
     ends = []
     for end in bounds:
-        if end is not None and (isinstance(end, bool | str) or np.ndim(end) or not np.isreal(end) or np.isnan(end)):
+        if np.ndim(end):
+            raise DeclarationError(
+                f"{wanted}, one for all entries; got an array of shape {np.shape(end)}. Bounds that differ from entry "
+                f"to entry are kept by transform=dict({name}=fd.inverse.Transform(lambda z: lower + (upper - lower) * "
+                f"jax.nn.sigmoid(z), lambda p: jax.scipy.special.logit((p - lower) / (upper - lower))))."
+            )
+        if end is not None and (isinstance(end, bool | str) or not np.isreal(end) or np.isnan(end)):
             raise DeclarationError(f"{wanted}; got {end!r}.")
         ends.append(None if end is None or np.isinf(end) else float(end))
     return ends[0], ends[1]

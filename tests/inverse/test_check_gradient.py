@@ -63,6 +63,8 @@ def test_jumps_and_derivatives_that_are_nan_at_a_kink_fail():
         lambda p: jnp.where(p["a"] > 0, jnp.sqrt(p["a"]), 0.0).sum(), dict(a=jnp.array([0.0, 1.0]))
     )
     assert not root and "The gradient by a[0] is not finite" in repr(root)
+    many = fd.check_gradient(lambda p: jnp.sqrt(p["a"]), dict(a=jnp.zeros(2)))
+    assert not many and "The gradient by a[0], a[1] is not finite" in repr(many)
 
 
 def test_integers_and_undefined_values_are_refused():
@@ -154,6 +156,8 @@ def test_parameters_without_entries_are_left_out():
         (dict(x=jnp.ones(2, jnp.bfloat16)), "`x` has dtype bfloat16"),
         (dict(x="much"), "`x` is a str; numbers in single"),
         (dict(x=np.zeros(0)), "There are no parameters"),
+        (dict(x=np.array([1.0, np.nan])), "`x` is not finite. Test the gradient where"),
+        (dict(x=1), "no derivative; a real floating dtype is wanted. Convert it"),
         ({"x": 1.0, 3: 2.0}, "different types.*Name all of them by strings"),
     ],
 )

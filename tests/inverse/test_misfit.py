@@ -103,6 +103,12 @@ WRONG = [
     ),
     (lambda o: o * np.nan, {}, "no observations"),
     (lambda o: o + np.inf, {}, "29 observations are infinite"),
+    (
+        lambda o: o.fillna(-999.0).assign_attrs(_FillValue=-999.0),
+        {},
+        "1 observations are -999.0, which their attribute `_FillValue` says is missing. Mark them as nan",
+    ),
+    (lambda o: o.fillna(-9.0).assign_attrs(missing_value=[-9.0, -99.0]), {}, "attribute `missing_value`"),
     (lambda o: xr.Dataset(dict(v=o)), {}, "hold `v`, and the fields are `u`"),
     (lambda o: o.expand_dims("q"), {}, "along their dimension `q`"),
     (lambda o: o.values, {}, "xarray.DataArray or Dataset"),

@@ -26,6 +26,12 @@ WRONG = [
     (residuals, START, dict(bounds=dict(sise=(0, 1))), "no parameter `sise`; the parameters are `size`, `slope`"),
     (residuals, START, dict(bounds=dict(size=(1, 2))), "must lie in \\(1"),
     (residuals, START, dict(bounds=dict(size=3)), "are \\(lower, upper\\)"),
+    (
+        residuals,
+        START,
+        dict(bounds=dict(slope=(np.full(2, -2.0), None))),
+        "one for all entries; got an array of shape \\(2,\\).*transform=dict\\(slope=",
+    ),
     (residuals, dict(START, size=xr.Dataset(dict(x=1.0))), {}, "`size` is a Dataset; an array, a DataArray or a dict"),
     (residuals, {"a.b": 1.0, "a": dict(b=0.5)}, {}, "Two parameters are called `a.b`"),
     (residuals, START, dict(transform=dict(size=DOUBLED)), "`size` makes an array of shape \\(2,\\) of one of shape"),
@@ -139,3 +145,10 @@ def test_what_cannot_be_made_is_told(made, message):
 def test_keys_that_are_numbers_name_bounds():
     found = fd.invert(lambda p: jnp.stack([p[0] - 1.0, p[1] - 0.5]), {0: 0.5, 1: 0.1}, bounds={0: (0, 2)})
     assert found.converged and abs(found.parameters[0] - 1) < 1e-6
+
+
+def test_iterations_that_are_used_up_say_how_to_go_on():
+    decay = lambda p: jnp.exp(-p["rate"] * X) - np.exp(-3.0 * X)  # noqa: E731
+    found = fd.invert(decay, dict(rate=0.1), max_iterations=2)
+    assert found.reason == "the iterations are used up; allow more, max_iterations=4, or go on from its parameters"
+    assert fd.invert(decay, found.parameters).converged
