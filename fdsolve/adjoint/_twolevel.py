@@ -22,7 +22,7 @@ NEAR, FAR = 3 * 2**22, 2**24
 that lie near enough where there is no room for states between such."""
 LEAST = 8
 """Levels in such a block, however large they are."""
-NEARBY = ((12, range(8, 15)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 6)), (3, range(3, 4)))
+NEARBY = ((14, range(8, 17)), (8, range(7, 10)), (6, range(5, 8)), (4, range(4, 6)), (3, range(3, 4)))
 """Lengths of blocks whose levels a kernel holds in its cache, the longest first: the usual length, and those about it
 of which a divisor of all steps is taken instead, or else first one by which they come to the fewest blocks."""
 MOST = 32

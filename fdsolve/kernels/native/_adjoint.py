@@ -319,7 +319,7 @@ class _Transpose:
     def _where_read(self, operand: Operand, term: Term, one: Array) -> tuple[Operand, Term]:
         """An operand that other points read too, and its term, as the entry that is read has them: what all of these
         give to it is one sum, of one array. Rows that are counted round stay where they are written."""
-        if not isinstance(operand, ProfileRead) or self.terms.is_left(term):
+        if not isinstance(operand, ProfileRead):
             return operand, term
         along = set(self.axes[1:] if self.source.wraps else self.axes)
         moves = {axis: move for axis, move in zip(operand.axes, operand.offset, strict=True) if axis in along}

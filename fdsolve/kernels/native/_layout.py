@@ -37,7 +37,8 @@ class Slots:
     """The order of the arrays that a program works on: its state, then shared arrays with shape and dtype.
 
     `stored` are the arrays whose levels are written down: all; or those `spread` along the march, before each block;
-    or all, and the state is not wanted: then it is `alone`, and what comes first is a place among such states.
+    or all, and the state is not wanted: then it is `alone`, and what comes first is a place among such states, of which
+    all are written down, before what lives within a level.
     `private` are arrays whose levels go past in a thread's own scratch: a march that is `alone` leaves them there, in
     rings of rows, and a pull beside it reads them, by these names of shared arrays.
     """
@@ -61,8 +62,8 @@ class Slots:
 
     @property
     def first(self) -> int:
-        """How many arguments come before shared arrays."""
-        return len(self.stored) if self.alone else len(self.state)
+        """How many arguments come before shared arrays: of one that is `alone`, states before blocks."""
+        return len({name for name, _ in self.state if name in self.stored}) if self.alone else len(self.state)
 
     @property
     def results(self) -> int:

@@ -46,7 +46,14 @@ IN_PLACE_OF = {TIME_BEFORE.name: ("times",), "t": ("times", "dt"), "passed": ("d
 
 def layout_of(call: MarchCall, kind: Kind = "march") -> Layout:
     """The program of a march, or the one of another kind that belongs to it, scheduled; raises Unserved."""
-    return _layout_of(one_level(call), "march" if isinstance(kind, Levels | Spread) else kind)
+    return _layout_of(one_level(call), _plain(kind))
+
+
+def _plain(kind: Kind) -> Kind:
+    """The kind of the program itself, whatever it writes down."""
+    if isinstance(kind, Alone) and kind.by is not None:
+        return Alone((), True, kind.by)
+    return "march" if isinstance(kind, Levels | Spread) else kind
 
 
 def one_level(call: MarchCall) -> MarchCall:
@@ -58,6 +65,8 @@ def one_level(call: MarchCall) -> MarchCall:
 def _layout_of(call: MarchCall, kind: Kind) -> Layout:
     if isinstance(kind, Pull):
         program = pulled_of(call, kind).program
+    elif isinstance(kind, Alone) and kind.by is not None:
+        program = pulled_of(call, kind.by).forth
     else:
         program = make_program(call)
         if kind == "single":
@@ -93,7 +102,7 @@ def _whole_layout_of(call: MarchCall, kind: Kind) -> Layout | None:
 
 def whole_layout_of(call: MarchCall, kind: Kind = "march") -> Layout | None:
     """The program of a march scheduled level by level; None if that cannot be."""
-    return _whole_layout_of(one_level(call), "march" if isinstance(kind, Levels | Spread) else kind)
+    return _whole_layout_of(one_level(call), _plain(kind))
 
 
 def pulled_of(call: MarchCall, pull: Pull) -> Pulled:
@@ -176,7 +185,7 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, manner: Manner) -> str:
     bundles = make_bundles(layout.program, layout.schedule)
     made = write_rows(module, layout.program, layout.schedule, bundles, axes_of(call), dtypes)
     rows = dict(zip(bundles, made, strict=True))
-    extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
+    extents = {one.name: one for one in call.structure.extents} | stack_extents(call, kind)
     whole = layout.schedule.depths is not None
     writer = WholeWriter if whole else TileWriter
     tile = writer(module, layout, slots, rows, extents, axes_of(call), call.structure.time_axis).write()
@@ -184,11 +193,12 @@ def _generate(call: MarchCall, kind: Kind, slots: Slots, manner: Manner) -> str:
     return register_target(text_of(module), name)
 
 
-def stack_extents(call: MarchCall) -> dict[str, Extent]:
-    """Where the levels of arrays start, as profiles."""
+def stack_extents(call: MarchCall, kind: Kind) -> dict[str, Extent]:
+    """Where the levels of arrays start, as profiles; those too that the march leaves for a pull."""
     space = tuple(axis for axis in axes_of(call) if axis)
+    program = pulled_of(call, kind).forth if isinstance(kind, Pull) else layout_of(call).program
     found = {}
-    for one in layout_of(call).program.arrays:
+    for one in program.arrays:
         name, origin = stack_name(one.name), one.origin[-len(space) :]
         found[name] = Extent(name, (LEVELS, *space), (0, *origin))
     return found

@@ -17,8 +17,9 @@ from ..._own_derivative import instantiated, own_derivative
 from .._march_call import MarchCall
 from ._march import layout_of, pulled_of, run
 from ._operands import Alone, Pull, Spread, stack_name
+from ._program import Unserved
 from ._pull import Carried, Pulling, cotangents_of, portable, pull_levels, start_of, tangent_of_pull
-from ._slabs import bytes_beside, cut_slabs, pull_slabs
+from ._slabs import Slabs, bytes_beside, cut_slabs, pull_slabs
 
 Keeping = tuple[MarchCall, Any, Any, Pull]
 """A march by blocks, its tiling, the tree of its arrays, and what will be pulled back past it."""
@@ -29,17 +30,41 @@ def march_keeping(static: Keeping, leaves: list[Any], state: list[Any], start: A
     """The march, and its state before each block; these count as constants where it is differentiated."""
     call, tiling, form, pull = static
     names = tuple(one.name for one, _ in layout_of(call).program.state)
-    block = replace(call, steps=call.block, block=0)
-    slabs = None if pulled_of(call, pull).timed else cut_slabs(block, pull)
-    beside = _bytes_of_levels(block, pull) if slabs is None else bytes_beside(block, pull, slabs)
+    pull, slabs = _way_back(call, pull)
+    block, cut = replace(call, steps=call.block, block=0), slabs.get(call.block)
+    beside = _bytes_of_levels(block, pull) if cut is None else bytes_beside(block, pull, cut)
     found = run(call, Spread(names), form.unflatten(leaves), state, start, tiling, beside=beside)
     return found[: len(state)], found[len(state) :]
 
 
+def _way_back(call: MarchCall, pull: Pull) -> tuple[Pull, dict[int, Slabs]]:
+    """How all blocks of a march are gone back through, since they add to the same sums: the pull, and the slabs for
+    blocks of so many levels; none where levels are written down again."""
+    lengths = {min(call.block, call.steps), call.steps % call.block or call.block}
+    if not pulled_of(call, pull).timed:
+        cuts = {steps: cut_slabs(replace(call, steps=steps, block=0), pull) for steps in lengths}
+        slabs = {steps: cut for steps, cut in cuts.items() if cut is not None}
+        if slabs.keys() == lengths:
+            return replace(pull, beside=True), slabs
+    return _leaving(call, pull), {}
+
+
+def _leaving(call: MarchCall, pull: Pull) -> Pull:
+    """A pull past levels that are written down again, and with them derivatives that read much, if there are any; not
+    where values live within a level, which it has the rules of their readers compute."""
+    more, program = replace(pull, again=True), layout_of(call).program
+    try:
+        left = all(program.kept) and pulled_of(call, more).forth != program and layout_of(call, more) is not None
+    except Unserved:
+        return pull
+    return more if left else pull
+
+
 def _bytes_of_levels(block: MarchCall, pull: Pull) -> int:
     """Bytes of the levels of a block that are written down, and of the cotangents that are pulled past them."""
-    forth, back = layout_of(block), layout_of(block, pull)
-    levels = sum((block.steps + kept) * forth.bytes_of(one.name) for one, kept in forth.program.state)
+    forth, back = layout_of(block, Alone((), True, pull)), layout_of(block, pull)
+    levels = sum((block.steps + kept) * forth.bytes_of(one.name)
+                 for one, kept in zip(forth.program.arrays, forth.program.kept, strict=True))  # fmt: skip
     return levels + sum(kept * back.bytes_of(one.name) for one, kept in back.program.state)
 
 
@@ -57,14 +82,16 @@ def pull_blocks(
     static: Pulling, leaves: list[Any], state: list[Any], start: Any, rooms: list[Any], cotangents: list[Any]
 ) -> list[Any]:
     """The cotangents of the leaves that move and of the state, from those of the state after the march."""
-    call, tiling, form, pull, _, _ = static
+    call, tiling, form, pull, names, places = static
+    pull, cuts = _way_back(call, pull)
+    static = call, tiling, form, pull, names, places
     made, arrays, length = pulled_of(call, pull), form.unflatten(leaves), call.block
-    levels = Alone(tuple(one.name for one, _ in layout_of(call).program.state), made.levels.last)
+    kept = [one.name for one, _ in layout_of(call).program.state]
+    levels = Alone(tuple(dict.fromkeys([*kept, *made.levels.names])), made.levels.last, pull if pull.again else None)
 
     def past(steps: int) -> Any:
-        block = replace(call, steps=steps, block=0)
+        block, slabs = replace(call, steps=steps, block=0), cuts.get(steps)
         wanted = replace(block, steps=steps if made.levels.last else steps - 1)
-        slabs = None if made.timed else cut_slabs(block, pull)
 
         def one(found: Carried, number: Any) -> tuple[Carried, None]:
             begin = start + number * length

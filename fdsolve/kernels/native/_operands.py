@@ -84,7 +84,10 @@ class Levels:
 
 @dataclass(frozen=True)
 class Alone(Levels):
-    """All levels of a march whose state is not wanted; it starts at a place among what `Spread` wrote down."""
+    """All levels of a march whose state is not wanted; it starts at a place among what `Spread` wrote down. It leaves
+    what a pull `by` it is left, if that is said."""
+
+    by: "Pull | None" = None
 
     def stored(self, steps: int) -> int:
         """How many of its own levels it writes down: all."""
@@ -102,10 +105,12 @@ class Spread:
 class Pull:
     """The transpose of a march's derivative by its state and by operands: parameters, profiles, constants of rules.
 
-    `beside`: the march goes on beside it, and leaves more than levels. `written`: before it, and it writes down, with
-    its levels, what of them is dear to compute again.
+    `beside`: the march goes on beside it, and leaves more than levels: what lives within them, and derivatives by
+    operands. `again`: before it, for its sake, and it leaves such derivatives. `written`: before it, and it writes
+    down, with its levels, what of them is dear to compute again.
     """
 
     moving: tuple[str, ...]
     beside: bool = False
+    again: bool = False
     written: bool = False

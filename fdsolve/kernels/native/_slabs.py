@@ -60,14 +60,14 @@ LEAST_PART = 8
 """Rows of the second axis that each of several threads abreast has at least."""
 HIGH = 3
 """A slab is so many times as high as what it takes beside it."""
-LENGTHS = (14, 8, 6, 4, 3)
+LENGTHS = (16, 8, 6, 4, 3)
 """Lengths of blocks that are compared, the first the longest."""
 KEPT, KEPT_IN_SPACE = 64.0, 2.0
 """What keeping a level costs in two dimensions and in three, in steps that read one row beside; with wider ones it
 falls like their cube."""
-MOST_ABREAST = 10
-"""Levels in a block gone through abreast, of steps that read one row beside: those of longer ones leave the caches that
-threads have of their own."""
+MOST_ABREAST, ROOM_ABREAST = 10, 0.5
+"""Levels in a block gone through abreast, of steps that read one row beside; more, where their rings take no more than
+this part of the shared cache."""
 FURTHER = 0.25
 """So much dearer are steps whose rings fill a thread's own cache twice; four times, twice that."""
 SPILLED, LEVELS_OF_RINGS = 3, 8
@@ -150,7 +150,8 @@ def is_too_long(call: MarchCall) -> bool:
     if axes_of(call)[0] == "" or steps > max(LENGTHS):
         return False
     if _abreast(forth) > 1:
-        return steps > max(min(LENGTHS), MOST_ABREAST // max(1, forth.schedule.rows.usual))
+        few = steps <= max(min(LENGTHS), MOST_ABREAST // max(1, forth.schedule.rows.usual))
+        return not few and _bytes_of_rings(_march_abreast(one_level(call)), steps) > ROOM_ABREAST * shared_cache()
     return any(_cost(forth, fewer) < NEARLY * _cost(forth, steps) for fewer in LENGTHS if fewer < steps)
 
 
@@ -356,7 +357,7 @@ def pull_slabs(
 def _generate(call: MarchCall, pull: Pull, slots: tuple[Slots, Slots], shared: tuple[str, ...], abreast: bool) -> str:
     """The code of both marches and of the call that joins them."""
     module = ir.Module("fdsolve")
-    extents = {one.name: one for one in call.structure.extents} | stack_extents(call)
+    extents = {one.name: one for one in call.structure.extents} | stack_extents(call, pull)
     tiles, layouts = [], _layouts_of(call, pull, abreast)
     meeting = write_meeting(module) if abreast else None
     for layout, own, prefix in zip(layouts, slots, ("back", "forth"), strict=True):

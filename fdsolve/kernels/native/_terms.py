@@ -19,7 +19,7 @@ from ._dear import left_by
 from ._given import Given, gift_name, is_zero
 from ._lanes import has_lanes
 from ._linear import with_named_constants, with_plain_times
-from ._operands import LEVELS, TIME_BEFORE, Pull, are_ragged, in_columns, stack_name
+from ._operands import TIME_BEFORE, Pull, are_ragged, in_columns
 from ._products import Products, product_name
 from ._program import Operation, Program, Unserved
 from ._slopes import Slope, split_by
@@ -28,8 +28,9 @@ from ._weights import PRODUCT, TARGET, Weights, adds_up, target, together
 
 Part = Callable[[Splice], Any]
 """A summand, in a rule that is being put together."""
-MOST_READ = 8
-"""Entries that are read again sooner than what is computed from them is written down and read."""
+MOST_READ, MOST_READ_AGAIN = 4, 8
+"""Entries that are read again sooner than what is computed from them is left in cache by a march beside, or written
+down by one before."""
 
 
 def adjoint_names(name: str, kept: int) -> tuple[str, ...]:
@@ -47,6 +48,7 @@ class Terms:
 
     def __init__(self, program: Program, axes: tuple[str, ...], pull: Pull):
         self.program, self.axes, self.moving, self.beside = program, axes, pull.moving, pull.beside
+        self.most_read = MOST_READ if pull.beside else MOST_READ_AGAIN if pull.again else None
         self.here = (0,) * len(axes)
         self.kept = {one.name: kept for one, kept in program.state}
         self.values = Values(program, axes, left_by(program, pull))
@@ -96,7 +98,7 @@ class Terms:
             return term.offset, self.given.by_operation[number].first, read
         about = term.offset, term.later, term.complete, operation.array, number if tested else None
         if self.is_left(term):
-            return (*about, self._leave(number, term.operand))
+            return (*about, self._leave(number, term.operand, self.here))
         pull = self._pull_of(term, rule)
         return (*about, isinstance(read, StateRead), self.products.first(number), pull.key, pull.operands)
 
@@ -323,7 +325,7 @@ class Terms:
             operands[gift] = self.program.dtype
             return lambda made, value: value, [gift], None
         if self.is_left(term):
-            left = self._leave(number, term.operand)
+            left = self._leave(number, term.operand, back)
             operands |= {target: self.program.dtype, left: self.program.dtype}
             return lambda made, a, b: made.apply(mul, a, b), [target, left], None
         pull = self._pull_of(term, rule)
@@ -346,14 +348,14 @@ class Terms:
         return StateRead(f"{array} adjoint", 0, back)
 
     def is_left(self, term: Term) -> bool:
-        """Whether a march beside leaves the derivative that a term is by: it is by no read of the state, and reads many
+        """Whether the march leaves the derivative that a term is by: it is by no read of the state, and reads many
         entries, or some that only the march has, and no other derivative of the rule reads them."""
-        if not self.beside or isinstance(self._read_of(term), StateRead):
+        if self.most_read is None or isinstance(self._read_of(term), StateRead):
             return False
         rule = self.rules[term.operation]
         reads = [one for one in self.weights.pull(rule, term.operand).operands if isinstance(one, StateRead)]
         here = any(one.level == 0 for one in reads)
-        return rule.affine and len(reads) > (1 if here else MOST_READ)
+        return rule.affine and len(reads) > (1 if here else self.most_read)
 
     def _pull_of(self, term: Term, rule: Traced) -> Traced:
         """The derivative of a rule by what a term is by, of the product that it shares where it does."""
@@ -362,19 +364,16 @@ class Terms:
             return self.weights.shared(rule, term.operand)
         return self.weights.pull(rule, rule.operands.index(read))
 
-    def _leave(self, number: int, place: int) -> ProfileRead:
-        """The derivative of an operation by an operand, which the march leaves: in an array for all operations on parts
-        of the same one."""
+    def _leave(self, number: int, place: int, back: tuple[int, ...]) -> ProfileRead:
+        """The derivative of an operation by an operand at the entry `back` from here, which the march leaves: in an
+        array for all operations on parts of the same one."""
         operation = self.program.operations[number]
-        space = tuple(axis for axis in self.axes if axis)
         if (number, place) not in self.left:
             taken = {one.array for one in self.left.values() if not one.box.intersect(operation.box).empty}
             name = next(name for k in count() if (name := f"{operation.array} derivative {k}") not in taken)
             rule = self.weights.partial(self.rules[number], place)
             self.left[number, place] = Operation(name, operation.box, rule, None)
-            self.values.leave(name)
-        name = self.left[number, place].array
-        return ProfileRead(stack_name(name), (LEVELS, *space), (0,) * (1 + len(space)))
+        return self.values.leave(self.left[number, place].array, back)
 
     def _taken(
         self,

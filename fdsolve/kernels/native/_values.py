@@ -31,10 +31,10 @@ class Values:
         """The levels of the march that are read."""
         return Levels(tuple(self.stacked), self.last)
 
-    def leave(self, name: str) -> None:
-        """Counts an array that the march leaves at each of its levels among those that are read."""
-        self.stacked[name] = None
+    def leave(self, name: str, back: Offset) -> ProfileRead:
+        """An array that the march leaves at each of its levels, at the entry `back` from here."""
         self.last = True
+        return self._of_level(name, 0, back)
 
     def read(self, operand: Operand, back: Offset) -> Operand:
         """An operand of the operation at the entry that lies `back` from here."""
@@ -55,15 +55,17 @@ class Values:
                 raise Unserved(f"`{read.field}` is read at levels that are not kept")
             self.again[read.field] = None
             return StateRead(read.field, 0, total)
-        self.stacked[read.field] = None
         self.last |= read.level == 0
+        return self._of_level(read.field, self.kept.get(read.field, 0) + read.level, total)
+
+    def _of_level(self, name: str, level: int, offset: Offset) -> ProfileRead:
+        """An entry of an array that the march leaves, at one of its levels."""
+        self.stacked[name] = None
         axes = (LEVELS, *(axis for axis in self.axes if axis))
-        level = self.kept.get(read.field, 0) + read.level
-        inner = tuple(o for axis, o in zip(self.axes, total, strict=True) if axis)
-        turn = 0
+        inner, turn = tuple(o for axis, o in zip(self.axes, offset, strict=True) if axis), 0
         if self.program.wraps:
             turn, inner = inner[0], (0, *inner[1:])
-        return self._turned(stack_name(read.field), axes, (level, *inner), turn)
+        return self._turned(stack_name(name), axes, (level, *inner), turn)
 
     def _turned(self, name: str, axes: tuple[str, ...], offset: Offset, turn: int) -> ProfileRead:
         if abs(turn) > self.program.arrays[0].shape[0]:
