@@ -182,7 +182,7 @@ def make_plan(fields: Any, parameters: Mapping[str, Any], stepper: Any, save: An
         stepper=None,
         time_axis=grid.time_name,
         recording=recording,
-        facts=gather_facts(problem, phases[-1]),
+        facts=gather_facts(problem, phases[-1], tuple(compiled.book.memories.by_name)),
         asked=solver,
         showing=showing,
         signs=tuple((name, compiled.book.signs[name]) for name in problem.names),

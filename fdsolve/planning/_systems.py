@@ -52,14 +52,18 @@ class Facts:
         return next(one for one in self.places if one.name == name)
 
 
-def gather_facts(problem: Problem, phase: Phase) -> Facts:
-    """The facts of a phase."""
+def gather_facts(problem: Problem, phase: Phase, hidden: Sequence[str] = ()) -> Facts:
+    """The facts of a phase; `hidden` are fields of which there are rates, though nobody declared them."""
     grid, places = problem.scope.grid, []
     for name in problem.names:
         layout, one = problem.scope.layouts[name], phase.fields[name]
         sides = tuple(_sides(layout, one, axis) for axis in range(len(grid.space)))
         dtype = np.dtype(problem.scope.dtypes[name]).str
         places.append(Place(name, layout.space_shape, dtype, sides, bool(one.holes)))
+    inner = ((Side("other", True), Side("other", True)),) * len(grid.space)
+    for name in hidden:
+        dtype = np.dtype(problem.scope.dtypes[name]).str
+        places.append(Place(name, problem.scope.layouts[name].space_shape, dtype, inner, False))
     return Facts(
         grid.space,
         grid.time_name,

@@ -168,6 +168,11 @@ def _system_along(system: Any) -> ImplicitSystem | None:
             f"{', '.join(known.fields)} can depend on points anywhere (an operation on all values at once). Take "
             f"fd.schemes.CrankNicolson(), which splits nothing."
         )
+    if known is not None and any(system.structure.array(name).hidden for name in known.fields):
+        raise PlanningError(
+            f"{system.structure.stepper!r} splits rates by axes, and absorbing layers (PML) remember derivatives at "
+            f"their own points, which belong to no axis. Take fd.schemes.CrankNicolson(), which splits nothing."
+        )
     return known
 
 

@@ -10,7 +10,7 @@ import pytest
 import fdsolve as fd
 from fdsolve.boundary import PML, Dirichlet
 from fdsolve.errors import DeclarationError, PlanningError
-from fdsolve.schemes import RK4, Leapfrog, compact, curl, derivative, divergence, laplacian, weights
+from fdsolve.schemes import ADI, RK4, CrankNicolson, Leapfrog, compact, curl, derivative, divergence, laplacian, weights
 from fdsolve.schemes import _root as root_module
 from fdsolve.schemes._root import root_weights
 
@@ -185,6 +185,27 @@ def test_the_plan_tells_of_the_layer():
     assert "Stability: largest amplification factor 1 at" in shown
     (u,) = drum(21, 2, wall=PML(8, speed=2.0))
     assert "wave speed 2 given" in str(fd.plan(u))
+
+
+def test_implicit_steppers_solve_for_what_layers_remember():
+    ends = []
+    for levels, stepper in ((12, CrankNicolson()), (23, CrankNicolson()), (89, RK4())):
+        grid = fd.Grid(t=fd.Time(0.0, 4.0, num=levels), x=fd.Axis(0.0, 13.0, num=14))
+        p, v = fd.Field("p", grid), fd.Field("v", grid, at=dict(x="face"))
+        p[...] = fd.rate(lambda v: -derivative(v, "x"))
+        v[...] = fd.rate(lambda p: -derivative(p, "x"))
+        p[0], v[0] = (lambda x: jnp.exp(-((x - 5) ** 2) / 4)), 0.0
+        fd.together(p, v)[dict(x=[0, -1])] = PML(4)
+        found = fd.solve((p, v), stepper=stepper, save=fd.final()).final
+        ends.append(np.concatenate([found["p"], found["v"]]))
+    errors = [np.abs(end - ends[2]).max() for end in ends[:2]]
+    print(f"errors: {errors[0]:.2e}, {errors[1]:.2e}")
+    assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.2
+
+
+def test_alternating_directions_refuse_layers():
+    with pytest.raises(PlanningError, match=r"absorbing layers \(PML\) remember .* Take fd.schemes.CrankNicolson\(\)"):
+        fd.solve(staggered(4, 2), stepper=ADI())
 
 
 def test_outside_the_layer_nothing_changes():
