@@ -15,6 +15,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ..region import Box
 from ._box_sums import join_in_one_loop, join_on_cpu, window_of
+from ._by_values import by_values
 
 _cut = jex.Primitive("fdsolve_cut")
 _cut.multiple_results = True
@@ -137,7 +138,7 @@ def _define(primitive: Any, run: Any, transpose: Any, batch: Any) -> None:
             return [make(shape=o.shape, dtype=o.dtype, weak_type=False) for o in out]
         return make(shape=out.shape, dtype=out.dtype, weak_type=False)
 
-    primitive.def_impl(lambda *arrays, **parameters: jax.jit(lambda *given: run(*given, **parameters))(*arrays))
+    primitive.def_impl(by_values(run))
     primitive.def_abstract_eval(shapes)
     ad.primitive_jvps[primitive] = jvp
     ad.primitive_transposes[primitive] = transpose

@@ -19,6 +19,7 @@ from jax.interpreters import ad, batching, mlir
 
 from .._own_derivative import own_derivative
 from .._tangents import moves, replaced
+from ._by_values import by_values
 from ._level import vectorise_function
 from ._registry import detect_platform
 from ._window import Flags
@@ -138,7 +139,7 @@ def _define(primitive: Any, run: Any, transpose: Any) -> None:
     def batch(given: Any, places: Any, **parameters: Any) -> tuple[Any, int]:
         return primitive.bind(jnp.moveaxis(given[0], places[0], 0), **parameters), 0
 
-    primitive.def_impl(lambda array, **parameters: jax.jit(lambda one: run(one, **parameters))(array))
+    primitive.def_impl(by_values(run))
     primitive.def_abstract_eval(shapes)
     ad.deflinear2(primitive, transpose)
     batching.primitive_batchers[primitive] = batch

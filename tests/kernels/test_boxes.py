@@ -247,3 +247,12 @@ def test_one_of_two_boxes_used_and_one_batched():
     fixed, moved = jnp.ones((3, 2)), np.stack([np.full((3, 2), 2.0), np.full((3, 2), 3.0)])
     joined = jax.vmap(lambda value: join_boxes([fixed, value], APART, (8, 5)))(moved)
     assert_allclose(joined.sum((1, 2)), [18, 24])
+
+
+def test_values_outside_of_a_program_are_compiled_once(monkeypatch):
+    made = []
+    jit = jax.jit
+    monkeypatch.setattr(jax, "jit", lambda *given, **options: made.append(given) or jit(*given, **options))
+    boxes = Box((0, 1), (3, 3)), Box((1, 1), (4, 3))
+    first, again = (cut_boxes(jnp.arange(20.0).reshape(4, 5) + k, boxes) for k in (0, 1))
+    assert len(made) <= 1 and all((b == a + 1).all() for a, b in zip(first, again, strict=True))

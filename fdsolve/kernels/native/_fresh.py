@@ -16,6 +16,8 @@ from jax import lax
 from jax.core import ShapedArray
 from jax.interpreters import batching, mlir
 
+from .._by_values import by_values
+
 LARGE, PAGE = 2**24, 4096
 """Bytes of all arrays together from which on large pages are asked for; those of a small page."""
 
@@ -98,7 +100,7 @@ def _batch(arguments: Any, dims: Any, *, shapes: Any, beside: int, blank: bool) 
     return found, [0] * len(found)
 
 
-_fresh.def_impl(lambda after, **parameters: jax.jit(lambda given: _zeros(given, **parameters))(after))
+_fresh.def_impl(by_values(_zeros))
 _fresh.def_abstract_eval(_shapes)
 batching.primitive_batchers[_fresh] = _batch
 mlir.register_lowering(_fresh, mlir.lower_fun(_zeros, multiple_results=True))
