@@ -134,6 +134,9 @@ def prepare_implicit(system: Any, factor: float, part: Part) -> Prepared | None:
     return lax.stop_gradient(prepare_linear(known.linear, known.outline, push, canvas.free()))
 
 
+_WHOLE = "Take fd.schemes.CrankNicolson(), which splits nothing."
+
+
 def solve_along(system: Any, axis: str, factor: float, rhs: Values, fraction: Any) -> Values:
     """(I − cΔt A_axis) v = rhs, with the entries along one axis of the Jacobian of the rates."""
     known = _system_along(system)
@@ -160,18 +163,26 @@ def prepare_along(system: Any, axis: str, factor: float) -> Prepared | None:
 
 
 def _system_along(system: Any) -> ImplicitSystem | None:
-    """The system whose entries are split by axes; refused where they can lie anywhere."""
+    """The system whose entries are split by axes; refused where they can lie anywhere, or lines are not shared."""
     known = implicit_system(system.structure, system.phase, ALL)
-    if known is not None and known.outline.layout is None:
+    if known is None:
+        return None
+    what, layout = repr(system.structure.stepper), known.outline.layout
+    if layout is None:
         raise PlanningError(
-            f"{system.structure.stepper!r} splits the entries of rows by the axis along which they reach, and those of "
-            f"{', '.join(known.fields)} can depend on points anywhere (an operation on all values at once). Take "
-            f"fd.schemes.CrankNicolson(), which splits nothing."
+            f"{what} splits the entries of rows by the axis along which they reach, and those of "
+            f"{', '.join(known.fields)} can depend on points anywhere (an operation on all values at once). {_WHOLE}"
         )
-    if known is not None and any(system.structure.array(name).hidden for name in known.fields):
+    if any(system.structure.array(name).hidden for name in known.fields):
         raise PlanningError(
-            f"{system.structure.stepper!r} splits rates by axes, and absorbing layers (PML) remember derivatives at "
-            f"their own points, which belong to no axis. Take fd.schemes.CrankNicolson(), which splits nothing."
+            f"{what} splits rates by axes, and absorbing layers (PML) remember derivatives at their own points, which "
+            f"belong to no axis. {_WHOLE}"
+        )
+    if len(set(layout.shapes)) > 1:
+        listed = (f"{name} at {' × '.join(map(str, layout.shape(name)))}" for name in layout.fields)
+        raise PlanningError(
+            f"{what} splits rates by axes and solves along lines that all fields share, and these lie at different "
+            f"points ({', '.join(listed)}). {_WHOLE}"
         )
     return known
 

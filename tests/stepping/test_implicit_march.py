@@ -188,3 +188,16 @@ def test_messages() -> None:
     u[...] += fd.rate(lambda u: -u[...])
     with pytest.raises(fd.PlanningError, match=r"different solvers"):
         fd.plan(u, stepper=Lie(SDIRK2(solver=frozenset("a")), SDIRK2(solver=frozenset("b"))))
+
+
+def test_alternating_directions_refuse_points_of_different_lines() -> None:
+    """Along y there are six lines through cells, and five through faces along x."""
+    axes = {name: fd.Axis(0.0, 5.0, num=6) for name in "xy"}
+    grid = fd.Grid(t=fd.Time(0.0, 0.5, num=6), **axes)
+    p, v = fd.Field("p", grid), fd.Field("v", grid, at=dict(x="face"))
+    p[...] = fd.rate(lambda p, v: -fd.schemes.derivative(v, "x")[...] + fd.schemes.laplacian(p)[...])
+    v[...] = fd.rate(lambda p: -fd.schemes.derivative(p, "x")[...])
+    p[0], v[0] = 1.0, 0.0
+    p[dict(x=[0, -1])] = p[dict(y=[0, -1])] = 0.0
+    with pytest.raises(fd.PlanningError, match=r"along lines that all fields share, .*p at 6 × 6, v at 5 × 6.*Crank"):
+        fd.solve([p, v], stepper=ADI(), save=fd.final())
