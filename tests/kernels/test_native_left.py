@@ -34,6 +34,15 @@ def moved(periodic: bool = False) -> Case:
     return case_of(u, m=1.0 + 0.1 * normal(90, 26))
 
 
+def driven() -> Case:
+    """A record along time beside a coefficient, whose cotangents are each level's own."""
+    u = fd.Field("u", grid(11, 0.01, x=axis(40), y=axis(26)))
+    u[...] = 0.9
+    u[1:, 2:-2, 2:-2] = lambda u, m, q: u["t-1"] + q * m[...] * laplacian(u, order=4, at="t-1")
+    u[0] = lambda x, y: jnp.sin(7 * x * y)
+    return case_of(u, m=1e-6 * (1.0 + 0.1 * normal(40, 26)), q=fd.along(1.0 + 0.1 * normal(12), "t"))
+
+
 def absorbed() -> Case:
     """A wave by c² at every point that leaves through an absorbing layer, which has arrays of its own."""
     u = fd.Field("u", grid(12, 0.01, x=axis(40), y=axis(30, periodic=True)))
@@ -48,6 +57,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "moved": moved,
     "moved, round": partial(moved, periodic=True),
     "absorbed": absorbed,
+    "driven": driven,
 }
 MOVED = [name for name in CASES if name.startswith("moved")]
 
