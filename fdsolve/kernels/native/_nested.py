@@ -53,8 +53,10 @@ def _leaving(call: MarchCall, pull: Pull) -> Pull:
     """A pull past levels that are written down again, and with them derivatives that read much, if there are any; not
     where values live within a level, which it has the rules of their readers compute."""
     more, program = replace(pull, again=True), layout_of(call).program
+    if not all(program.kept) or not any(one.rule.affine and len(one.reads) > 1 for one in program.operations):
+        return pull  # without looking: a transpose is long to find
     try:
-        left = all(program.kept) and pulled_of(call, more).forth != program and layout_of(call, more) is not None
+        left = pulled_of(call, more).forth != program and layout_of(call, more) is not None
     except Unserved:
         return pull
     return more if left else pull
