@@ -177,3 +177,17 @@ def test_a_plane_and_a_short_second_axis_are_cut_into_slabs(monkeypatch: pytest.
         assert layout_of(call).rank == 3
         slabs = _slabs.cut_slabs(call, Pull(("parameter c",)))
         assert slabs is not None and (slabs.abreast, slabs.parts) == ((2, 1) if abreast == 2 else (1, 2))
+
+
+def test_blocks_are_long_where_their_rings_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_slabs, "SMALL", 1)
+    monkeypatch.setattr(_slabs, "num_threads", lambda: 2)
+    call = _wave().call
+
+    def lengths(cache: int) -> list[int]:
+        """Those of all lengths that are not too long, where threads share so many bytes of cache."""
+        monkeypatch.setattr(_slabs, "shared_cache", lambda: cache)
+        return [one for one in range(3, STEPS) if not _slabs.is_too_long(replace(call, steps=one, block=0))]
+
+    assert lengths(2**30) == list(range(3, STEPS))
+    assert lengths(1) == list(range(3, _slabs.MOST_ABREAST + 1))
