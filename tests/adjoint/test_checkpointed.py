@@ -275,10 +275,10 @@ def test_messages() -> None:
 
 
 def test_blocks_are_as_long_as_their_levels_lie_near() -> None:
-    assert list(near_lengths(64)) == [8, 8, 7, 6, 4, 3]
+    assert list(near_lengths(64)) == [16, 8, 7, 6, 4, 3]
     assert list(near_lengths(100)) == [10, 9, 8, 5, 4, 3]
     assert list(near_lengths(9)) == [4, 3]
-    assert list(near_lengths(61)) == [13, 12, 9, 8, 7, 6, 5, 4, 3]  # first by which there are fewest blocks
+    assert list(near_lengths(61)) == [16, 14, 9, 8, 7, 6, 5, 4, 3]  # first by which there are fewest blocks
     for most, length in ((32, 10), (8, 8), (7, 5), (4, 4), (3, 3)):
         cut = cut_blocks(200, 2**14, lambda size, most=most: size <= most, 2**30)
         assert (cut.single, cut.inner, cut.kept) == (True, length, 200 // length)
