@@ -9,10 +9,10 @@ from pathlib import Path
 
 os.environ["MPLBACKEND"] = "Agg"  # also for the subprocesses that tests start
 
-# Most of the time of these tests is compilation: half of it is saved by compiling without optimisation, a third of the
-# rest by generating the code of a program in one piece instead of up to 32, and in jaxlib 0.10 a quarter of the rest by
-# its older emitters (newer ones stop at the flag). The flags are taken back once read, so that scripts which tests
-# start (examples, the README) run as users run them.
+# Most of the time of these tests is compilation: half of it is saved by compiling without optimisation, up to a third
+# of the rest by generating the code of a program in one piece instead of up to 32, and in jaxlib 0.10 a quarter of what
+# is left by its older emitters (newer ones stop at the flag). The flags are taken back once read, so that scripts which
+# tests start (examples, the README) run as users run them.
 given_flags = os.environ.get("XLA_FLAGS")
 flags = [given_flags or "", "--xla_backend_optimization_level=0", "--xla_cpu_parallel_codegen_split_count=1"]
 if version("jaxlib").startswith("0.10."):

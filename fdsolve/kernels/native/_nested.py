@@ -56,18 +56,25 @@ def _leaving(call: MarchCall, pull: Pull) -> Pull:
     if not all(program.kept) or not any(one.rule.affine and len(one.reads) > 1 for one in program.operations):
         return pull  # without looking: a transpose is long to find
     try:
-        left = pulled_of(call, more).forth != program and layout_of(call, more) is not None
+        layout_of(call, more)
     except Unserved:
         return pull
-    return more if left else pull
+    return more if pulled_of(call, more).forth != program else pull
+
+
+def _levels_of(call: MarchCall, pull: Pull) -> Alone:
+    """What is written down again of a block: all levels of the state, and what they leave for the pull."""
+    state, read = [one.name for one, _ in layout_of(call).program.state], pulled_of(call, pull).levels
+    return Alone(tuple(dict.fromkeys([*state, *read.names])), read.last, pull if pull.again else None)
 
 
 def _bytes_of_levels(block: MarchCall, pull: Pull) -> int:
     """Bytes of the levels of a block that are written down, and of the cotangents that are pulled past them."""
-    forth, back = layout_of(block, Alone((), True, pull)), layout_of(block, pull)
-    levels = sum((block.steps + kept) * forth.bytes_of(one.name)
-                 for one, kept in zip(forth.program.arrays, forth.program.kept, strict=True))  # fmt: skip
-    return levels + sum(kept * back.bytes_of(one.name) for one, kept in back.program.state)
+    levels = _levels_of(block, pull)
+    forth, back = layout_of(block, levels), layout_of(block, pull)
+    before = dict(zip((one.name for one in forth.program.arrays), forth.program.kept, strict=True))
+    written = sum((block.steps + before[name]) * forth.bytes_of(name) for name in levels.names)
+    return written + sum(kept * back.bytes_of(one.name) for one, kept in back.program.state)
 
 
 @march_keeping.defjvp
@@ -88,8 +95,7 @@ def pull_blocks(
     pull, cuts = _way_back(call, pull)
     static = call, tiling, form, pull, names, places
     made, arrays, length = pulled_of(call, pull), form.unflatten(leaves), call.block
-    kept = [one.name for one, _ in layout_of(call).program.state]
-    levels = Alone(tuple(dict.fromkeys([*kept, *made.levels.names])), made.levels.last, pull if pull.again else None)
+    levels = _levels_of(call, pull)
 
     def past(steps: int) -> Any:
         block, slabs = replace(call, steps=steps, block=0), cuts.get(steps)
